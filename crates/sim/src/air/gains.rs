@@ -145,6 +145,16 @@ impl Gains {
         }
     }
 
+    /// These gains, but for the link between two nodes, which is of `db` both ways.
+    #[cfg(all(feature = "captures", feature = "firmware"))]
+    pub(crate) fn with_link(&self, [one, other]: [usize; 2], db: f64) -> Self {
+        let own = |from, to| (from, to) == (one, other) || (from, to) == (other, one);
+        Self::from_fn(self.nodes(), |from, to| match own(from, to) {
+            true => db,
+            false => self.get(from, to).unwrap_or(f64::NEG_INFINITY),
+        })
+    }
+
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         self.from.len()

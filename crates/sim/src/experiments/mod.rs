@@ -15,6 +15,7 @@ pub mod chart;
 pub mod cit;
 pub mod cit_multihop;
 pub mod combined;
+#[cfg(all(feature = "captures", feature = "firmware"))]
 pub mod everything;
 pub mod fair;
 pub mod fairness;
@@ -43,6 +44,7 @@ pub mod transfer;
 mod unjudged;
 #[cfg(feature = "firmware")]
 pub mod update;
+#[cfg(feature = "firmware")]
 mod written;
 
 use std::fmt;
@@ -198,6 +200,7 @@ pub fn all() -> Vec<Experiment> {
     all.extend(outsiders::EXPERIMENTS);
     #[cfg(feature = "firmware")]
     all.extend(update::EXPERIMENTS);
+    #[cfg(all(feature = "captures", feature = "firmware"))]
     all.extend(everything::EXPERIMENTS);
     all
 }

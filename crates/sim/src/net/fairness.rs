@@ -11,7 +11,7 @@ use std::net::Ipv6Addr;
 
 use motet::time::{Duration, Instant};
 use motet::wire::ipv6::Header;
-use motet::wire::tcp;
+use motet::wire::{tcp, udp};
 use motet_taim::{Config, Decision, Direction, Packet, PacketId, Router};
 
 use crate::net::plan;
@@ -46,14 +46,23 @@ pub struct Ledger {
     pub dropped: u64,
     /// Copies that were made.
     pub copies: u64,
-    /// Packets that are not TCP, and those of them that were held.
-    pub others: [u64; 2],
+    /// UDP datagrams out of the mesh and into it, by [`Direction`].
+    pub datagrams: [Datagrams; 2],
     /// Packets that came out behind one of their flow that had gone in later.
     pub disordered: u64,
     /// The sum of the hashes of all packets that went in.
     content_in: u64,
     /// The sum of the hashes of packets that came out, or were dropped.
     content_out: u64,
+}
+
+/// Counts of UDP datagrams in one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Datagrams {
+    /// Those that went into the router.
+    pub entered: u64,
+    /// How many of these it held.
+    pub held: u64,
 }
 
 impl Fairness {
@@ -135,10 +144,10 @@ impl Fairness {
         };
         let decision = self.router.on_packet(&shown, now);
         let is_held = decision == Decision::Hold;
-        if !is_tcp(packet) {
-            let [all, held] = &mut self.ledger.others;
-            *all += 1;
-            *held += u64::from(is_held);
+        if is_udp(packet) {
+            let datagrams = &mut self.ledger.datagrams[direction as usize];
+            datagrams.entered += 1;
+            datagrams.held += u64::from(is_held);
         }
         match decision {
             Decision::Pass => {
@@ -276,9 +285,9 @@ fn flow_of(packet: &[u8]) -> Option<FlowKey> {
     Some((header.src, header.dst, *ports))
 }
 
-fn is_tcp(packet: &[u8]) -> bool {
+fn is_udp(packet: &[u8]) -> bool {
     let header = Header::parse_start(packet);
-    header.is_ok_and(|(header, _)| header.next_header == tcp::NEXT_HEADER)
+    header.is_ok_and(|(header, _)| header.next_header == udp::NEXT_HEADER)
 }
 
 /// Flows whose order is watched at a time.

@@ -513,7 +513,7 @@ impl<'m> World<'m> {
     }
 
     /// Writes every frame of the mesh to `capture` from now on, be there another air or not.
-    #[cfg(feature = "captures")]
+    #[cfg(all(feature = "captures", feature = "firmware"))]
     pub(crate) fn set_mesh_capture(&mut self, capture: Capture) {
         self.air.set_capture(Some(capture));
     }

@@ -220,7 +220,7 @@ impl Session {
 
     /// Writes each packet of the wire, each frame of the mesh and each packet of Bluetooth LE's air
     /// to a capture of its own from now on, where there are such.
-    #[cfg(feature = "captures")]
+    #[cfg(all(feature = "captures", feature = "firmware"))]
     pub(crate) fn record(&mut self, [wire, mesh, over_ble]: [Capture; 3]) {
         self.cell.with_dependent_mut(|_, going| {
             let world = &mut going.run.network.world;

@@ -50,11 +50,12 @@ pub(super) struct Roles {
     pub(super) up: Vec<usize>,
     pub(super) down: Vec<usize>,
     pub(super) asked: Vec<usize>,
+    /// Send datagrams to those that are asked: the host takes CoAP's alone.
     pub(super) datagrams: Vec<usize>,
+    /// Gets an image over CoAP.
+    pub(super) coap: usize,
     /// Relays that the others can do without, of which one dies; the likeliest last.
     pub(super) dies: Vec<usize>,
-    /// A link that gets worse: from a mote to its parent.
-    pub(super) worsens: [usize; 2],
 }
 
 /// Motes of the mesh and on Bluetooth LE; those asleep.
@@ -71,8 +72,9 @@ const FLOORS_MAX: u64 = 64;
 
 /// When a relay dies, s after all motes have joined; for good.
 pub(super) const DIES_AT_S: u64 = 150;
-/// When a link gets worse.
-const WORSE_AT_S: u64 = 300;
+/// When a link gets worse, and for how long.
+pub(super) const WORSE_AT_S: u64 = 300;
+pub(super) const WORSE_FOR_S: u64 = 100;
 
 /// The scenario of a seed; none where no floor fits. What is left out changes neither the floor nor
 /// the roles.
@@ -134,9 +136,11 @@ impl Roles {
         let asleep = take(ASLEEP)?;
         let rest: Vec<usize> = near.chain(relays.iter().copied()).collect();
         let (asked, rest) = rest.split_at_checked(ASKED)?;
-        let datagrams = rest.get(..DATAGRAMS)?;
+        let (datagrams, rest) = rest.split_at_checked(DATAGRAMS)?;
+        let coap = *rest.first()?;
         let (up, down) = far.split_at_checked(BULK_UP)?;
-        let used: BTreeSet<usize> = asked.iter().chain(datagrams).copied().collect();
+        let used = asked.iter().chain(datagrams).copied();
+        let used: BTreeSet<usize> = used.chain([coap]).collect();
         // Its death cuts nobody off, and ends no flow.
         let spared = |relay: &usize| {
             let dead = NetworkOptions {
@@ -147,20 +151,15 @@ impl Roles {
         };
         let mut dies: Vec<usize> = relays.iter().copied().filter(spared).collect();
         dies.sort_by_key(|n| (tree.children(*n), *n));
-        let likeliest = *dies.last()?;
-        let worse = far
-            .iter()
-            .copied()
-            .find(|n| tree.parent(*n) != Some(likeliest))?;
-        Some(Self {
+        (!dies.is_empty()).then_some(Self {
             on_ble,
             asleep,
             up: up.to_vec(),
             down: down.to_vec(),
             asked: asked.to_vec(),
             datagrams: datagrams.to_vec(),
+            coap,
             dies,
-            worsens: [worse, tree.parent(worse)?],
         })
     }
 
@@ -169,8 +168,13 @@ impl Roles {
         self.up.iter().chain(&self.down).copied().collect()
     }
 
-    /// Nodes, flows and faults of the scenario; not the relay that dies, which is chosen when its
-    /// time has come.
+    /// The mote over Bluetooth LE that does without TCPlE.
+    pub(super) fn unaided(&self) -> Option<usize> {
+        self.on_ble.get(2).copied()
+    }
+
+    /// Nodes, flows and faults of the scenario; not the relay that dies and the link that gets
+    /// worse, which are chosen when their time has come.
     fn text(&self, without: &[Part]) -> String {
         let mut text = String::new();
         let policy = match without.contains(&Part::Hints) {
@@ -182,6 +186,9 @@ impl Roles {
         }
         for id in &self.on_ble {
             let _ = writeln!(text, "[[node]]\nid = {id}\nkind = \"ble\"");
+            if self.unaided() == Some(*id) && !without.contains(&Part::Tcple) {
+                let _ = writeln!(text, "tcple = false");
+            }
         }
         for from in self.up.iter().chain(self.on_ble.first()) {
             let _ = writeln!(text, "[[flow]]\nfrom = {from}");
@@ -201,17 +208,17 @@ impl Roles {
                 "[[flow]]\nkind = \"request\"\nfrom = \"host\"\nto = {to}\ninterval_s = 10"
             );
         }
-        for from in &self.datagrams {
+        for (from, to) in self.datagrams.iter().zip(&self.asked) {
             let _ = writeln!(
                 text,
-                "[[flow]]\nkind = \"udp\"\nfrom = {from}\ninterval_s = 10"
+                "[[flow]]\nkind = \"udp\"\nfrom = {from}\nto = {to}\ninterval_s = 10"
             );
         }
-        let [worse, parent] = self.worsens;
+        let coap = self.coap;
         let _ = write!(
             text,
-            "[[fault]]\nkind = \"link\"\nnode = {worse}\nto = {parent}\ngain_db = {WORSE_DB}\n\
-             at_s = {WORSE_AT_S}\nfor_s = 100\n\
+            "[[flow]]\nkind = \"push\"\ntransport = \"coap\"\nblock_bytes = {BLOCK_LEN}\n\
+             bytes = {IMAGE_LEN}\nmotes = [{coap}]\nstart_s = {WARMUP_S}\n\
              [[fault]]\nkind = \"reboot\"\nnode = 0\nat_s = {REBOOTS_AT_S}\nfor_s = 2\n"
         );
         text
@@ -226,11 +233,15 @@ pub(super) const WARMUP_S: u64 = 60;
 /// windows over Bluetooth LE are never short of what its events can carry, and TCPlE has nothing
 /// to do.
 const WIRE_LOSS: f64 = 0.01;
-const ROTATES_S: u64 = 250;
+/// An image over CoAP, in blocks of a frame each: some hundred requests.
+const IMAGE_LEN: usize = 20_000;
+const BLOCK_LEN: usize = 64;
+/// When all get another key, again and again.
+pub(super) const ROTATES_S: u64 = 250;
 /// When the border router starts again.
 pub(super) const REBOOTS_AT_S: u64 = 450;
 /// Where an nRF52840 loses a quarter of full frames: noise at -106 dBm.
-const WORSE_DB: i32 = -101;
+pub(super) const WORSE_DB: f64 = -101.0;
 
 #[cfg(test)]
 mod tests {
@@ -259,6 +270,7 @@ mod tests {
             let count: usize = ends.iter().map(|motes| motes.len()).sum();
             let distinct: BTreeSet<usize> = ends.into_iter().flatten().copied().collect();
             assert_eq!(distinct.len(), count);
+            assert!(!distinct.contains(&roles.coap), "seed {seed}");
             assert!(roles.dies.iter().all(|relay| !distinct.contains(relay)));
         }
     }

@@ -8,13 +8,17 @@ use motet::time::Duration;
 
 use super::few;
 use super::interplay::{self, Checks, Interplay};
-use super::network::{DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, scenario};
+use super::network::{
+    DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, WORSE_AT_S, WORSE_DB,
+    WORSE_FOR_S, scenario,
+};
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
 use crate::net::moves;
 use crate::scenario::{
-    Captures, Change, FlowEnd, FlowResult, NodeResult, Overrides, Plan, RunResult, Session, Watch,
+    Captures, Change, FlowEnd, FlowResult, NodeResult, Overrides, Plan, RunResult, Scenario,
+    Session, Watch,
 };
 use crate::stats::{jain, mean};
 
@@ -25,8 +29,8 @@ pub(super) struct Everything(pub(super) Vec<Part>);
 /// A run that is over.
 struct Played {
     result: RunResult,
-    /// Bulk flows of the mesh that the relay which died had carried.
-    carried: usize,
+    /// Bulk flows of the mesh that the relay which died had carried, and the link that got worse.
+    carried: [usize; 2],
     /// The checks of requirements, where everything was on.
     checks: Option<Checks>,
 }
@@ -93,15 +97,13 @@ fn play(text: &str, roles: &Roles, checks: bool) -> Result<Played, Failure> {
     );
     let mut session = opened.map_err(|error| Failure::Topology(error.to_string()))?;
     let mut interplay = checks.then(|| Interplay::begin(&mut session)).flatten();
-    let mut carried = None;
+    let mut troubles = Troubles::default();
     loop {
         let is_over = match &mut interplay {
             Some(interplay) => interplay.advance(&mut session, &watch),
             None => session.advance(session.now() + STEP, &watch),
         };
-        if carried.is_none() && since_joined_s(&session) >= DIES_AT_S as f64 {
-            carried = Some(let_one_die(&mut session, roles)?);
-        }
+        troubles.pass(&mut session, &point.scenario, roles)?;
         if is_over {
             break;
         }
@@ -110,33 +112,78 @@ fn play(text: &str, roles: &Roles, checks: bool) -> Result<Played, Failure> {
     if let Some(why) = &result.failure {
         return Err(Failure::Topology(why.clone()));
     }
-    let conclude = |interplay: Interplay| interplay.conclude(&point.scenario, roles, &result);
+    let conclude =
+        |interplay: Interplay| interplay.conclude(&point.scenario, roles, &troubles, &result);
     Ok(Played {
         checks: interplay.map(conclude),
-        carried: carried.unwrap_or_default(),
+        carried: [troubles.died, troubles.worse].map(|it| it.map_or(0, |(_, flows)| flows)),
         result,
     })
 }
 
-/// Time since all motes had joined; before that negative.
-fn since_joined_s(session: &Session) -> f64 {
-    let view = session.view();
-    view.joined_s.map_or(-1.0, |joined_s| view.now_s - joined_s)
+/// What breaks where most flows pass: known only once its time has come.
+#[derive(Debug, Default)]
+pub(super) struct Troubles {
+    /// When all motes had joined, of virtual time.
+    pub(super) joined_us: u64,
+    /// The relay that died, and the bulk flows that it had carried.
+    pub(super) died: Option<(usize, usize)>,
+    /// The link that got worse, by its lower end, and those that it had carried.
+    worse: Option<(usize, usize)>,
+    /// The link is as before.
+    is_mended: bool,
 }
 
-/// Switches the relay off that carries most bulk flows; returns how many these were.
-fn let_one_die(session: &mut Session, roles: &Roles) -> Result<usize, Failure> {
-    let ways: Vec<Vec<usize>> = session.inspect(|network| {
-        let far = roles.far().into_iter();
-        far.filter_map(|mote| moves::way_up(network, mote))
-            .collect()
-    });
-    let carried = |relay: &usize| ways.iter().filter(|way| way.contains(relay)).count();
-    let relay = roles.dies.iter().copied().max_by_key(carried);
-    let relay = relay.ok_or_else(unfit)?;
-    let change = session.change(&Change::Off(relay));
-    change.map_err(Failure::Topology)?;
-    Ok(carried(&relay))
+impl Troubles {
+    /// Lets happen what is due.
+    fn pass(
+        &mut self,
+        session: &mut Session,
+        scenario: &Scenario,
+        roles: &Roles,
+    ) -> Result<(), Failure> {
+        let view = session.view();
+        let Some(joined_s) = view.joined_s else {
+            return Ok(());
+        };
+        self.joined_us = (joined_s * 1e6) as u64;
+        let is_due = |at_s: u64| view.now_s - joined_s >= at_s as f64;
+        let gains = &scenario.network.gains;
+        let change = if self.died.is_none() && is_due(DIES_AT_S) {
+            let ways = ways(session, roles);
+            let carried = |relay: &usize| ways.iter().filter(|way| way.contains(relay)).count();
+            let relay = roles.dies.iter().copied().max_by_key(carried);
+            let relay = relay.ok_or_else(unfit)?;
+            self.died = Some((relay, carried(&relay)));
+            Change::Off(relay)
+        } else if self.worse.is_none() && is_due(WORSE_AT_S) {
+            // The hop that most flows take; a way begins at its mote.
+            let ways = ways(session, roles);
+            let links = || ways.iter().flat_map(|way| way.windows(2));
+            let carried = |link: &[usize]| links().filter(|it| *it == link).count();
+            let link = links().max_by_key(|link| (carried(link), link[0]));
+            let link = link.ok_or_else(unfit)?;
+            self.worse = Some((link[0], carried(link)));
+            Change::Gains(gains.with_link([link[0], link[1]], WORSE_DB))
+        } else if !self.is_mended && is_due(WORSE_AT_S + WORSE_FOR_S) {
+            self.is_mended = true;
+            Change::Gains(gains.clone())
+        } else {
+            return Ok(());
+        };
+        session.change(&change).map_err(Failure::Topology)
+    }
+}
+
+/// The ways of bulk flows in the mesh at this moment, from their motes to the border router.
+fn ways(session: &Session, roles: &Roles) -> Vec<Vec<usize>> {
+    session.inspect(|network| {
+        let way = |mote: usize| {
+            let above = moves::way_up(network, mote)?;
+            Some(std::iter::once(mote).chain(above).collect())
+        };
+        roles.far().into_iter().filter_map(way).collect()
+    })
 }
 
 fn figures(played: &Played, roles: &Roles) -> Vec<(&'static str, f64)> {
@@ -198,7 +245,8 @@ fn figures(played: &Played, roles: &Roles) -> Vec<(&'static str, f64)> {
         ("repair_restart_s", repair(&bulk, &windows[1..])),
         ("repair_ble_s", repair(&endless, &windows)),
         ("repair_asleep_s", repair(&asleep, &windows)),
-        ("relay_carried", played.carried as f64),
+        ("relay_carried", played.carried[0] as f64),
+        ("link_carried", played.carried[1] as f64),
         ("connections_lost", f64::from(lost.sum::<u32>())),
         ("energy_per_byte", energy(&in_mesh, &bulk)),
         ("energy_per_byte_ble", energy(&roles.on_ble, &over_ble)),

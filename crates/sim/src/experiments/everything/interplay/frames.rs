@@ -46,7 +46,22 @@ pub(super) struct Heard {
     pub(super) is_compressed: bool,
     /// How long it is then, bytes.
     pub(super) header_len: Option<u64>,
+    /// The connection that a packet of Bluetooth LE's is of: its access address.
+    pub(super) connection: Option<String>,
+    /// What TCPlE says in it.
+    pub(super) tcple: Option<Tcple>,
     pub(super) segment: Option<Segment>,
+}
+
+/// TCPlE's part of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tcple {
+    /// A prefetched segment, with its sender's number of the connection.
+    Ahead(u64),
+    /// So many bytes of what was prefetched of a connection have been sent by TCP; none: they are
+    /// obsolete.
+    Release(u64, u64),
+    Other,
 }
 
 /// A fragment's place in its datagram.
@@ -141,6 +156,8 @@ impl Heard {
                     heard.is_compressed = true;
                     heard.header_len = number(layer, "compressed_bytes");
                 }
+                "ble_ll" => heard.connection = text(layer, "access_address").map(str::to_owned),
+                "tcple" => heard.tcple = Some(Tcple::of(layer)),
                 "ipv6" => around = packet(layer),
                 "tcp" => heard.segment = segment(layer, around),
                 _ => {}
@@ -149,6 +166,17 @@ impl Heard {
             heard.is_readable |= is_above.contains(&layer.name);
         }
         heard
+    }
+}
+
+impl Tcple {
+    fn of(layer: &Layer) -> Self {
+        let [flow, bytes] = ["flow", "bytes"].map(|key| number(layer, key).unwrap_or_default());
+        match text(layer, "type") {
+            Some("ahead") => Self::Ahead(flow),
+            Some("release") => Self::Release(flow, bytes),
+            _ => Self::Other,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! wire, of the mesh with its key and of Bluetooth LE's air, and from the nodes' counters.
 //! Forged heads (4), header prediction (9) and few flows (14) have small networks of their own.
 
+mod ahead;
 mod fired;
 mod frames;
 mod predicted;
@@ -20,6 +21,7 @@ use self::frames::{Heard, read};
 pub(super) use self::predicted::predicted;
 use self::tallies::Tallies;
 use super::network::Roles;
+use super::run::Troubles;
 use crate::capture::{Records, Tape};
 use crate::net::plan;
 use crate::scenario::{RunResult, Scenario, Session, Watch};
@@ -62,6 +64,10 @@ struct Trace<'a> {
     tallies: &'a Tallies,
     result: &'a RunResult,
     roles: &'a Roles,
+    /// The relay that died.
+    died: Option<usize>,
+    /// When all motes had joined, as captures count.
+    joined_us: u64,
     scenario: &'a Scenario,
 }
 
@@ -116,6 +122,7 @@ impl Interplay {
         &self,
         scenario: &Scenario,
         roles: &Roles,
+        troubles: &Troubles,
         result: &RunResult,
     ) -> Checks {
         let key = scenario.network.security.as_ref().map(|it| it.network);
@@ -128,6 +135,8 @@ impl Interplay {
             tallies: &self.tallies,
             result,
             roles,
+            died: troubles.died.map(|(relay, _)| relay),
+            joined_us: troubles.joined_us,
             scenario,
         };
         let mut checks = Checks::default();

@@ -4,24 +4,24 @@ use motet::link::Link;
 use motet::tcphc::HeaderDrop;
 use motet::time::Duration;
 
+use crate::net::fairness::Datagrams;
 use crate::net::network::{BESIDE, Network, RADIO};
 
 /// Sums of counters, and what was seen at each look.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tallies {
     nodes: Vec<NodeSums>,
-    /// Looks at which a frame waited for the one before it.
+    /// Glances at which a frame waited for the one before it.
     pub(super) waiting: u64,
-    /// How many of these waited longer than they may.
+    /// How many of these were too late, or too early for how long it may wait.
     pub(super) overdue: u64,
-    /// Segments that the border router held for Bluetooth LE's motes, at most.
-    pub(super) held_max: u64,
-    /// Of the fairness: packets that came out, those of them out of order, timeouts while held; and
-    /// all packets that are not TCP, and the held.
+    /// Of the fairness: packets that came out, those of them out of order, those that its policy
+    /// held, and timeouts while held; and datagrams, by direction.
     pub(super) left: u64,
     pub(super) disordered: u64,
+    pub(super) held: u64,
     pub(super) timeouts_held: u64,
-    pub(super) others: [u64; 2],
+    pub(super) datagrams: [Datagrams; 2],
 }
 
 /// Sums of one node.
@@ -97,7 +97,8 @@ impl Tallies {
         let ledger = fairness.ledger();
         self.left = ledger.left;
         self.disordered = ledger.disordered;
-        self.others = ledger.others;
+        self.datagrams = ledger.datagrams;
+        self.held = fairness.router().counters().held;
         self.timeouts_held = fairness.timeouts_held();
     }
 
@@ -105,7 +106,7 @@ impl Tallies {
         if !network.world.is_on(number) {
             return;
         }
-        let (node, now) = (network.world.node(number), network.world.now());
+        let node = network.world.node(number);
         let sums = &mut self.nodes[number];
         sums.note(Counter::Marked, node.ip().counters.marked);
         sums.note(Counter::Received, node.tcp().counters().received);
@@ -122,10 +123,6 @@ impl Tallies {
                 sums.note(Counter::Queued, flows.counters().queued);
                 sums.note(Counter::QueueDropped, flows.counters().dropped);
             }
-            if let Some(until) = mesh.mac().waits_until() {
-                self.waiting += 1;
-                self.overdue += u64::from(until + LATE < now);
-            }
         }
         let over_ble = [RADIO, BESIDE].map(|interface| node.link(interface));
         for link in over_ble.into_iter().flatten() {
@@ -139,17 +136,19 @@ impl Tallies {
         }
     }
 
-    /// Looks at what the border router holds at this moment.
+    /// Looks at the frames that wait in radios at this moment.
     pub(super) fn glance(&mut self, network: &Network<'_>) {
-        let is_on = network.world.is_on(0);
-        let link = network.world.node(0).link(BESIDE).filter(|_| is_on);
-        let Some(Link::Ble(ble)) = link else { return };
-        let Some(tcple) = ble.tcple_counters() else {
-            return;
-        };
-        let gone = tcple.passed_on.wrapping_add(tcple.dropped);
-        let held = tcple.held.wrapping_sub(gone);
-        self.held_max = self.held_max.max(held.into());
+        let now = network.world.now();
+        for number in 0..network.mesh_nodes() {
+            let link = network.world.node(number).link(RADIO);
+            let Some(Link::Mesh(mesh)) = link.filter(|_| network.world.is_on(number)) else {
+                continue;
+            };
+            if let Some(until) = mesh.mac().waits_until() {
+                self.waiting += 1;
+                self.overdue += u64::from(until + LATE < now || until > now + WAIT);
+            }
+        }
     }
 
     /// The sum over some nodes.
@@ -161,6 +160,9 @@ impl Tallies {
             .sum()
     }
 }
+
+/// How long a frame may wait for the next one: a few frame times.
+const WAIT: Duration = Duration::from_millis(30);
 
 /// A frame whose wait is over leaves once the one under way has gone, with its retries.
 const LATE: Duration = Duration::from_millis(200);
