@@ -7,7 +7,7 @@
 //! above zero: then packets into the mesh that belong to no connection, and answer no packet of a
 //! mote, get a limited share of the air, and excess packets are dropped and counted.
 //! Place: the lab's wire, and the border router's TUN device or its NFQUEUE. The caller keeps the
-//! packets: a router knows only their numbers.
+//! packets: a router knows only their numbers. A [`Gate`] is a router that keeps them.
 //!
 //! ```text
 //! on_packet(number, direction, headers, length, now) -> Pass | Hold
@@ -33,6 +33,7 @@ mod clock;
 mod config;
 mod flow;
 mod flows;
+mod gate;
 mod meter;
 mod policy;
 mod recent;
@@ -43,6 +44,7 @@ mod status;
 mod strangers;
 
 pub use self::config::{Admission, Config, Fq, Policy, Taim, UnknownPolicy, Window};
+pub use self::gate::{Gate, KeptPacket};
 pub use self::router::{Decision, Packet, PacketId, Router};
 pub use self::segment::{Direction, FlowKey};
 pub use self::status::{Counters, Fairness, FlowStatus, Held, MoteStatus, RoundTripSide, Status};

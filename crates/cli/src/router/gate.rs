@@ -1,11 +1,11 @@
 //! The gate between the mesh and the TUN interface of a router on a radio: the policy says when
 //! each packet passes, and what it holds waits here.
 
-use std::{collections::BTreeMap, os::fd::AsFd as _, time};
+use std::{os::fd::AsFd as _, time};
 
 use motet::time::Instant;
 use motet_router::port::PacketPort;
-use motet_taim::{Config, Decision, Direction, Packet, PacketId, Router, Status};
+use motet_taim::{self as taim, Config, Decision, Direction, Status};
 
 use crate::{error::Error, live, radio_node::RadioNode};
 
@@ -13,9 +13,7 @@ use crate::{error::Error, live, radio_node::RadioNode};
 #[derive(Debug)]
 pub(super) struct Gate {
     port: PacketPort,
-    router: Router,
-    held: BTreeMap<PacketId, (Direction, Box<[u8]>)>,
-    packets: u64,
+    policy: taim::Gate,
     room: Vec<u8>,
 }
 
@@ -24,15 +22,13 @@ impl Gate {
         Self {
             room: vec![0; usize::from(port.mtu())],
             port,
-            router: Router::new(config),
-            held: BTreeMap::new(),
-            packets: 0,
+            policy: taim::Gate::new(config),
         }
     }
 
     /// The policy and what it has seen.
     pub(super) fn status(&mut self, now: Instant) -> Status {
-        self.router.status(now)
+        self.policy.router_mut().status(now)
     }
 
     /// Carries what there is either way, lets the node work, and waits for more, `nap` at most.
@@ -53,7 +49,11 @@ impl Gate {
             }
         }
         let now = node.world.now();
-        let due = self.router.next_deadline().map(|due| due.since(now));
+        let due = self
+            .policy
+            .router()
+            .next_deadline()
+            .map(|due| due.since(now));
         let due = due.map(|due| time::Duration::from_micros(due.as_micros()));
         node.rest(&[self.port.as_fd()], due.map_or(nap, |due| nap.min(due)))
     }
@@ -76,7 +76,7 @@ impl Gate {
 
     /// Lets all go that is held: the router is about to end.
     pub(super) fn open(&mut self, node: &mut RadioNode<'_>) {
-        self.router.release_all();
+        self.policy.router_mut().release_all();
         self.release(node);
     }
 
@@ -90,36 +90,24 @@ impl Gate {
 
     /// A packet comes to the gate.
     fn offer(&mut self, node: &mut RadioNode<'_>, direction: Direction, packet: &[u8]) {
-        let id = PacketId(self.packets);
-        self.packets += 1;
-        let shown = Packet {
-            id,
-            direction,
-            headers: packet,
-            len: packet.len(),
-        };
-        match self.router.on_packet(&shown, node.world.now()) {
-            Decision::Pass => self.pass(node, direction, packet),
-            Decision::Hold => drop(self.held.insert(id, (direction, packet.into()))),
+        let (_, decision) = self.policy.offer(direction, packet, node.world.now());
+        if decision == Decision::Pass {
+            self.pass(node, direction, packet);
         }
     }
 
     /// Lets go what the policy says by now; whether that is anything.
     fn release(&mut self, node: &mut RadioNode<'_>) -> bool {
         let mut has_passed = false;
-        while let Some(copy) = self.router.poll_copy(node.world.now()) {
+        while let Some(copy) = self.policy.poll_copy(node.world.now()) {
             has_passed = true;
             node.world.inject_at(0, copy);
         }
-        while let Some(id) = self.router.poll(node.world.now()) {
+        while let Some(packet) = self.policy.poll(node.world.now()) {
             has_passed = true;
-            if let Some((direction, packet)) = self.held.remove(&id) {
-                self.pass(node, direction, &packet);
-            }
+            self.pass(node, packet.direction, &packet.bytes);
         }
-        while let Some(id) = self.router.poll_dropped() {
-            self.held.remove(&id);
-        }
+        while self.policy.poll_dropped().is_some() {}
         has_passed
     }
 

@@ -12,18 +12,16 @@ use std::net::Ipv6Addr;
 use motet::time::{Duration, Instant};
 use motet::wire::ipv6::Header;
 use motet::wire::{tcp, udp};
-use motet_taim::{Config, Decision, Direction, Packet, PacketId, Router};
+use motet_taim::{Config, Decision, Direction, Gate, KeptPacket, PacketId, Router};
 
 use crate::net::plan;
 
 /// A policy at the border router, with the packets that it holds.
 #[derive(Debug)]
 pub struct Fairness {
-    router: Router,
+    gate: Gate,
     /// The prefix of motes over Bluetooth LE beside a mesh, of 64 bits, where there are some.
     beside: Option<Ipv6Addr>,
-    kept: BTreeMap<PacketId, (Direction, Box<[u8]>)>,
-    packets: u64,
     /// When the router is called again.
     planned: Option<Instant>,
     /// For each mote, the number of its packets that are held, and the number of its TCP timeouts
@@ -70,10 +68,8 @@ impl Fairness {
     /// of the mesh's air, whose packets pass it.
     pub fn new(config: Config, beside: Option<Ipv6Addr>) -> Self {
         Self {
-            router: Router::new(config),
+            gate: Gate::new(config),
             beside,
-            kept: BTreeMap::new(),
-            packets: 0,
             planned: None,
             motes: BTreeMap::new(),
             timeouts_held: 0,
@@ -84,18 +80,19 @@ impl Fairness {
 
     /// The router that decides which packets are held.
     pub fn router(&self) -> &Router {
-        &self.router
+        self.gate.router()
     }
 
     /// The router that decides, to ask for its status.
     pub fn router_mut(&mut self) -> &mut Router {
-        &mut self.router
+        self.gate.router_mut()
     }
 
     /// Whether all packets that went in have come out unchanged, except those that are held now.
     pub fn is_balanced(&self) -> bool {
-        let held = self.kept.values().map(|(_, packet)| content(packet));
+        let held = self.gate.kept().map(content);
         let held = held.fold(0, u64::wrapping_add);
+        let kept = self.gate.kept().len();
         let Ledger {
             entered,
             left,
@@ -104,9 +101,9 @@ impl Fairness {
             content_out,
             ..
         } = self.ledger;
-        entered == left + dropped + self.kept.len() as u64
+        entered == left + dropped + kept as u64
             && content_in == content_out.wrapping_add(held)
-            && self.kept.len() == self.router.held()
+            && kept == self.gate.router().held()
     }
 
     /// Retransmission timeouts that came while a packet of the mote was held.
@@ -132,17 +129,9 @@ impl Fairness {
         if self.is_beside_mesh(direction, packet) {
             return true;
         }
-        let id = PacketId(self.packets);
-        self.packets += 1;
         self.ledger.entered += 1;
         self.ledger.content_in = self.ledger.content_in.wrapping_add(content(packet));
-        let shown = Packet {
-            id,
-            direction,
-            headers: packet,
-            len: packet.len(),
-        };
-        let decision = self.router.on_packet(&shown, now);
+        let (id, decision) = self.gate.offer(direction, packet, now);
         let is_held = decision == Decision::Hold;
         if is_udp(packet) {
             let datagrams = &mut self.ledger.datagrams[direction as usize];
@@ -159,7 +148,6 @@ impl Fairness {
                     let (held, _) = self.motes.entry(mote).or_insert((0, timeouts(mote)));
                     *held += 1;
                 }
-                self.kept.insert(id, (direction, packet.into()));
                 false
             }
         }
@@ -168,7 +156,7 @@ impl Fairness {
     /// A packet that goes into the mesh besides, before those of [`Self::poll`]: a copy of one that
     /// has passed.
     pub(super) fn poll_copy(&mut self, now: Instant) -> Option<Box<[u8]>> {
-        let copy = self.router.poll_copy(now)?;
+        let copy = self.gate.poll_copy(now)?;
         self.ledger.copies += 1;
         Some(copy.into())
     }
@@ -187,24 +175,22 @@ impl Fairness {
         now: Instant,
         timeouts: impl Fn(usize) -> u16,
     ) -> Option<(Direction, Box<[u8]>)> {
-        let next = self.router.poll(now);
-        while let Some(id) = self.router.poll_dropped() {
-            self.drop(id, &timeouts);
+        let next = self.gate.poll(now);
+        while let Some(dropped) = self.gate.poll_dropped() {
+            self.note_let_out(&dropped, &timeouts);
+            self.ledger.dropped += 1;
+            let content = content(&dropped.bytes);
+            self.ledger.content_out = self.ledger.content_out.wrapping_add(content);
         }
-        let id = next?;
-        let (direction, packet) = self.let_out(id, timeouts)?;
-        self.note_left(id, &packet);
-        Some((direction, packet))
+        let packet = next?;
+        self.note_let_out(&packet, &timeouts);
+        self.note_left(packet.id, &packet.bytes);
+        Some((packet.direction, packet.bytes))
     }
 
-    /// Keeps a packet no longer.
-    fn let_out(
-        &mut self,
-        id: PacketId,
-        timeouts: impl Fn(usize) -> u16,
-    ) -> Option<(Direction, Box<[u8]>)> {
-        let (direction, packet) = self.kept.remove(&id)?;
-        if let Some(mote) = mote(direction, &packet)
+    /// A packet is kept no longer.
+    fn note_let_out(&mut self, packet: &KeptPacket, timeouts: impl Fn(usize) -> u16) {
+        if let Some(mote) = mote(packet.direction, &packet.bytes)
             && let Some((held, before)) = self.motes.get_mut(&mote)
         {
             *held -= 1;
@@ -213,20 +199,12 @@ impl Fairness {
                 self.motes.remove(&mote);
             }
         }
-        Some((direction, packet))
-    }
-
-    fn drop(&mut self, id: PacketId, timeouts: impl Fn(usize) -> u16) {
-        if let Some((_, packet)) = self.let_out(id, timeouts) {
-            self.ledger.dropped += 1;
-            self.ledger.content_out = self.ledger.content_out.wrapping_add(content(&packet));
-        }
     }
 
     /// When the router has to be called again, unless that is planned already.
     pub(super) fn plan(&mut self, now: Instant) -> Option<Instant> {
         // What is due by then has gone.
-        let at = self.router.next_deadline()?.max(now + TICK);
+        let at = self.gate.router().next_deadline()?.max(now + TICK);
         let is_new = self.planned.is_none_or(|planned| at < planned);
         is_new.then(|| {
             self.planned = Some(at);
@@ -243,7 +221,7 @@ impl Fairness {
 
     /// Lets all held packets go.
     pub(super) fn end(&mut self) {
-        self.router.release_all();
+        self.gate.router_mut().release_all();
     }
 
     fn note_left(&mut self, id: PacketId, packet: &[u8]) {
