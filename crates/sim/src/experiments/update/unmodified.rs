@@ -4,7 +4,7 @@
 //! Purpose: one scenario for the rows of `combined-update` and for `motet plan`. The host sends a
 //! block, waits for one byte, and sends the next, as ESPHome does. The device has what ESP-IDF
 //! gives lwIP, as far as this stack's settings reach: four segments of 12 frames, ACKs delayed by
-//! 250 ms, neither SACK nor timestamps. The mesh has what OpenThread has: 16 attempts for a frame,
+//! 250 ms, neither SACK nor timestamps nor ECN. The mesh has what OpenThread has: 16 attempts for a frame,
 //! no pace, one queue at the border router. Other motes send readings meanwhile.
 //! `cargo xtask peers` has lwIP itself.
 
@@ -91,7 +91,7 @@ impl Unmodified {
             "{topology}[radio]\nprofile = \"nrf52840\"\nframe_loss = {frame_loss}\n\
              [router]\npolicy = \"{policy}\"\nflow_queues = false\nthin_acks = false\nloss = {loss}\n\
              [stack]\nretry_delay_ms = 0\nlink_attempts = 16\n{drain}\
-             [[node]]\nid = {device}\nsack = false\ntimestamps = false\nmss_frames = 12\nack_delay_ms = 250\n"
+             [[node]]\nid = {device}\nsack = false\ntimestamps = false\necn = false\nmss_frames = 12\nack_delay_ms = 250\n"
         );
         if let Some(poll_s) = self.poll_s {
             let _ = write!(text, "sleep = \"fixed\"\nsleep_interval_s = {poll_s:.3}\n");
@@ -278,7 +278,9 @@ const IMAGE_BYTES: f64 = 900_000.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Document;
+    use std::path::Path;
+
+    use crate::scenario::{Overrides, Plan};
 
     #[test]
     fn blocks_count_by_the_time_that_they_took() {
@@ -321,8 +323,8 @@ mod tests {
                         frame_loss: 3,
                         ..Unmodified::new(hops)
                     };
-                    let (_, documents) = Document::points(&update.document(10)).unwrap();
-                    documents[0].scenario().unwrap();
+                    let document = update.document(10);
+                    Plan::parse(&document, Path::new(""), Overrides::default()).unwrap();
                     assert!(!update.readers().contains(&hops));
                 }
             }
