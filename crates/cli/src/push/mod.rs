@@ -19,7 +19,7 @@ use motet_update::Header;
 use self::{
     client::Client,
     known::Known,
-    mote::{Bringing, Outcome, Source, follow},
+    mote::{Bringing, Outcome, Source, follow, prepare},
     order::Tree,
     show::Show,
 };
@@ -135,11 +135,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
             }
             match args.schedule {
                 Schedule::Tree => push.send_in_rounds(&tree),
-                Schedule::Sequential | Schedule::Parallel => {
-                    for mote in &tree.roots {
-                        push.send(*mote, false);
-                    }
-                }
+                Schedule::Sequential | Schedule::Parallel => push.send_in_turn(&tree.roots),
             }
         }),
     }
@@ -180,6 +176,18 @@ impl Push {
     fn send(&self, mote: SocketAddrV6, in_parts: bool) {
         let mut bringing = self.bringing(mote, in_parts);
         while !self.has_ended(mote, bringing.step()) {}
+    }
+
+    /// Sends the image to one mote after another; the next one is prepared meanwhile.
+    fn send_in_turn(&self, motes: &[SocketAddrV6]) {
+        for (place, mote) in motes.iter().enumerate() {
+            thread::scope(|scope| {
+                if let Some(next) = motes.get(place + 1) {
+                    scope.spawn(move || prepare(&self.client(*next), &self.image));
+                }
+                self.send(*mote, false);
+            });
+        }
     }
 
     /// Sends the image to those below this host, a part to each in turn: a mote has passed a part

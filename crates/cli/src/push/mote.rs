@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use motet_update::Header;
 use sha2::{Digest as _, Sha256};
 
 use super::{
@@ -170,6 +171,14 @@ impl<'p> Bringing<'p> {
             self.known.check(client.mote, end);
         }
         Ok(Some(answer))
+    }
+}
+
+/// Gives a mote that has nothing of the image the first bytes, so that one that erases its slot
+/// ahead has done so when its turn comes. What goes wrong its turn shows again.
+pub(super) fn prepare(client: &Client<'_>, image: &[u8]) {
+    if matches!(held(client, image), Ok(Held::Part(0) | Held::Other)) {
+        let _ = client.put(image, 0..image.len().min(Header::LEN), |_| {});
     }
 }
 

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 
+use embassy_futures::join::join;
 use embedded_io_async::ErrorKind;
 use motet::time::Duration;
-use motet_update::Response;
+use motet_update::{Header, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::http::Client;
@@ -58,10 +59,29 @@ struct Effort {
 }
 
 impl Push {
-    /// Brings the image to these motes from the host, one after another.
+    /// Brings the image to these motes from the host, one after another; the next one is prepared
+    /// meanwhile.
     pub(super) async fn in_turn(self: Rc<Self>, motes: Vec<usize>) {
-        for mote in motes {
-            self.bring(mote).await;
+        for (place, mote) in motes.iter().enumerate() {
+            match motes.get(place + 1) {
+                Some(next) => {
+                    join(self.bring(*mote), self.prepare(*next)).await;
+                }
+                None => self.bring(*mote).await,
+            }
+        }
+    }
+
+    /// Gives a mote that has nothing of the image the first bytes, so that one that erases its slot
+    /// ahead has done so when its turn comes. What goes wrong its turn shows again.
+    async fn prepare(&self, mote: usize) {
+        if let Ok(0) = self.ask(mote).await {
+            let end = self.image.len().min(FIRST_LEN);
+            let addr = self.motes[mote].addr;
+            let put = self.client.put(addr, &self.image, 0..end, |_| {}).await;
+            if let Ok(answer) = put {
+                self.note(mote, &answer, end);
+            }
         }
     }
 
@@ -260,3 +280,6 @@ const PARTS: usize = 3;
 
 /// A page of flash.
 const PAGE_LEN: usize = 4_096;
+
+/// Bytes that begin an upload: the image's header.
+const FIRST_LEN: usize = Header::LEN;
