@@ -1,12 +1,12 @@
 //! Runs of scenarios that an experiment writes as text.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use motet::time::Instant;
 
 use super::run::Failure;
-use crate::scenario::{Captures, Document, RunResult, Session, Watch};
+use crate::scenario::{Captures, Overrides, Plan, RunResult, Session, Watch};
 
 /// Opens the run of a scenario with a seed.
 ///
@@ -14,11 +14,11 @@ use crate::scenario::{Captures, Document, RunResult, Session, Watch};
 /// Why the scenario cannot be run.
 pub(super) fn open(text: &str, seed: u64) -> Result<Session, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::Topology(error.to_string());
-    let points = Document::points(text);
-    let (_, mut documents) = points.map_err(|error| wrong(&error))?;
-    let document = documents.pop().ok_or(Failure::NotFormed)?;
-    let scenario = document.scenario().map_err(|error| wrong(&error))?;
-    let session = Session::open(Arc::new(scenario), seed, Captures::default(), || false);
+    // As `motet run` reads it: nodes and hosts have room for all connections of the flows.
+    let plan = Plan::parse(text, Path::new(""), Overrides::default());
+    let mut points = plan.map_err(|error| wrong(&error))?.points;
+    let scenario = points.pop().ok_or(Failure::NotFormed)?.scenario;
+    let session = Session::open(scenario, seed, Captures::default(), || false);
     session.map_err(|error| wrong(&error))
 }
 

@@ -40,6 +40,8 @@ pub(super) enum Setting {
     All,
     /// To twelve motes, each of which sends readings meanwhile.
     Readings,
+    /// The same, with the policy `relay` at the border router.
+    RelayedReadings,
     /// To twelve motes, four of which sleep.
     Asleep,
     /// To twelve motes, which lose power at [`CUTS`] random instants.
@@ -78,6 +80,10 @@ impl Trial {
             }
         }
         let _ = write!(text, "[radio]\nprofile = \"{profile}\"\n");
+        if self.carrier == Carrier::Tcp {
+            // About as many bytes as CoAP's longest block.
+            let _ = write!(text, "[stack]\nmss_frames = {MSS_FRAMES}\n");
+        }
         if self.setting == Setting::Asleep {
             for mote in self.layout().ends() {
                 let _ = write!(text, "[[node]]\nid = {mote}\nsleep = \"hinted\"\n");
@@ -97,7 +103,10 @@ impl Trial {
                 write!(text, "transport = \"qblock\"\nblock_bytes = {size}\n")
             }
         };
-        if self.setting == Setting::Readings {
+        if self.setting == Setting::RelayedReadings {
+            text.push_str("[router]\npolicy = \"relay\"\n");
+        }
+        if self.setting.has_readings() {
             for mote in 1..=MOTES {
                 let _ = write!(
                     text,
@@ -126,7 +135,7 @@ impl Trial {
     /// How long a push may take, s: readings are counted no longer than a push takes at most.
     const fn limit_s(self) -> u64 {
         match self.setting {
-            Setting::Readings => 300,
+            Setting::Readings | Setting::RelayedReadings => 300,
             _ => 4_000,
         }
     }
@@ -183,16 +192,25 @@ impl Traffic for Trial {
 }
 
 impl Setting {
+    const fn has_readings(self) -> bool {
+        matches!(self, Self::Readings | Self::RelayedReadings)
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Readings => "readings",
+            Self::RelayedReadings => "readings-relay",
             Self::Asleep => "asleep",
             Self::Cuts => "cuts",
             Self::One => "one",
         }
     }
 }
+
+/// Frames of a segment, as a maker may set them who wants short updates: segments of five take a
+/// sixth more of the air.
+const MSS_FRAMES: u64 = 12;
 
 /// When which mote loses power: each mote's cuts lie apart, so that one is over before the next.
 fn cuts(seed: u64) -> Vec<(f64, usize)> {
