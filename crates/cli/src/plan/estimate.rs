@@ -583,6 +583,60 @@ mod tests {
         assert_eq!(tiny.seconds.unwrap()[1], 9.0);
     }
 
+    /// Whole updates, by other seeds than a plan's: of other lengths, over other hops, in other air.
+    ///
+    /// `cargo test --release -p motet-cli --lib -- --ignored --nocapture updates_that_no_plan`
+    #[test]
+    #[ignore = "ninety runs of the lab: minutes"]
+    fn updates_that_no_plan_has_run_take_as_long_as_it_says() {
+        let of = |hops, readers, frame_loss, poll_s: Option<f64>, block_bytes| Unmodified {
+            readers,
+            frame_loss,
+            poll_s,
+            is_leaf: poll_s.is_some(),
+            block_bytes,
+            ..Unmodified::new(hops)
+        };
+        let updates = [
+            (900_000, of(1, 12, 3, None, 8_192)),
+            (900_000, of(2, 12, 3, None, 8_192)),
+            (900_000, of(3, 12, 3, None, 8_192)),
+            (700_000, of(4, 12, 3, None, 8_192)),
+            (450_000, of(3, 12, 10, None, 8_192)),
+            (900_000, of(3, 0, 3, None, 8_192)),
+            (900_000, of(1, 12, 3, Some(0.5), 8_192)),
+            (300_000, of(2, 0, 3, Some(1.0), 8_192)),
+            (600_000, of(2, 12, 3, None, 32_768)),
+            (900_000, of(5, 12, 0, None, 8_192)),
+        ];
+        let stop = AtomicBool::new(false);
+        let (mut inside, mut widest) = (0, 0.0_f64);
+        for (number, (image, update)) in (1..).zip(updates) {
+            let now = Setting {
+                name: NOW.to_owned(),
+                update,
+            };
+            let trials: Trials = (1..=RUNS).map(|seed| now.run(seed, &stop)).collect();
+            let answer = Answer::of(image, &update, &[now], &[trials]).unwrap();
+            let [low, high] = answer.seconds.unwrap();
+            let mean = f64::midpoint(low, high);
+            let whole = update.run(100 + number, mean.ceil() as u64, &stop);
+            let took = image as f64 / whole.unwrap().bytes_per_s;
+            let width = (high - low) / 2.0 / mean;
+            println!(
+                "{image} bytes, {} hops: {low:.1} to {high:.1} s, took {took:.1}",
+                update.hops
+            );
+            inside += u64::from((low..=high).contains(&took));
+            widest = widest.max(width);
+        }
+        println!(
+            "{inside} of 10 inside, the widest range is ± {:.1} %",
+            100.0 * widest
+        );
+        assert!(inside >= 9 && widest <= 0.25, "{inside} {widest}");
+    }
+
     #[test]
     fn what_carries_nothing_is_said() {
         let failed = answer(&Unmodified::new(1), |_| {
