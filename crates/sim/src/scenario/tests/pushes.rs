@@ -57,6 +57,25 @@ fn a_mote_whose_power_goes_gets_the_rest() {
     }
 }
 
+/// The router forgets all that it knows of connections; a parent is away for half a minute.
+#[test]
+fn a_router_that_restarts_and_a_parent_that_is_lost_end_no_push() {
+    for fault in [
+        "kind = \"reboot\"\nnode = 0\nat_s = 2",
+        "kind = \"off\"\nnode = 1\nat_s = 3\nfor_s = 30",
+    ] {
+        for keys in [
+            "",
+            "schedule = \"tree\"",
+            "schedule = \"parallel\"",
+            "transport = \"coap\"\nblock_bytes = 256",
+        ] {
+            let flows = pushed(keys, &format!("[[fault]]\n{fault}\n"));
+            assert!(flows.iter().all(is_done), "{keys}, {fault}: {flows:?}");
+        }
+    }
+}
+
 #[test]
 fn pushes_that_cannot_be_are_refused() {
     let refusal = |flow: &str| {
