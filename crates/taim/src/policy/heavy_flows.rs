@@ -33,6 +33,8 @@ pub(crate) struct HeavyFlows {
     /// Whether a crowd stays one for [`CROWD_FOR`] after all of its flows but two seem to want
     /// little.
     is_patient: bool,
+    /// The busiest flow counts as one that moves this much at least.
+    most_min: u64,
     /// Whether the flows of a crowd were still one when they were looked at.
     is_crowd: bool,
 }
@@ -148,6 +150,7 @@ impl HeavyFlows {
     pub(super) fn patient() -> Self {
         Self {
             is_patient: true,
+            most_min: MOST_MIN,
             ..Self::default()
         }
     }
@@ -195,7 +198,7 @@ impl HeavyFlows {
         load.rested = (load.rested + sign.rested).min(load.known + STEP);
         load.fresh[sign.direction as usize] += u64::from(sign.streamed);
         let load = *load;
-        self.most = self.most.max(load.moves());
+        self.most = self.most.max(load.moves()).max(self.most_min);
         if load.last.is_some() && !load.is_heavy && load.is_busy(self.most) {
             self.load(id).is_heavy = true;
             self.heavy += 1;
@@ -219,7 +222,8 @@ impl HeavyFlows {
         }
         self.looks_at = Some(now + STEP);
         self.loads.iter_mut().for_each(Load::age);
-        self.most = self.loads.iter().map(Load::moves).max().unwrap_or(0);
+        let most = self.loads.iter().map(Load::moves).max().unwrap_or(0);
+        self.most = most.max(self.most_min);
         self.heavy = 0;
         self.heavy_up = 0;
         for load in &mut self.loads {
@@ -283,6 +287,11 @@ const STEP: Duration = Duration::from_secs(1);
 
 /// The part of a flow's past that each step forgets: one in this many.
 const PAST: u64 = 8;
+
+/// What the busiest flow of `auto` counts as moving at least, weighted: 200 bytes a second. Where
+/// nobody else sends up, readings each ten seconds would else contend: nothing shows their rest, for
+/// what comes after an acknowledgment looks like a slow answer to it.
+const MOST_MIN: u64 = 1_600;
 
 /// A flow is light that moves less than such a part of what the busiest one moves.
 const LIGHT_PART: u64 = 8;
@@ -433,6 +442,21 @@ mod tests {
             }
             assert_eq!((loads.heavy, loads.contend()), (2, expected), "{bytes}");
         }
+    }
+
+    /// Twelve motes with a reading each ten seconds once were a crowd where nobody else sent up, and
+    /// their acknowledgments were held for up to a minute.
+    #[test]
+    fn readings_are_no_crowd_of_auto_where_nobody_else_sends() {
+        let mut loads = HeavyFlows::patient();
+        for second in 0..120 {
+            let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+            for flow in (0..12).filter(|flow| second % 10 == u64::from(flow % 10)) {
+                loads.on_segment(FlowId::at(flow), sign(64), now);
+            }
+            assert!(!loads.contend(), "{second}");
+        }
+        assert_eq!(loads.heavy, 0);
     }
 
     #[test]
