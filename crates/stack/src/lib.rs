@@ -134,7 +134,7 @@ pub mod mac;
 #[cfg(feature = "mesh")]
 pub mod mote;
 pub mod node;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 mod offer;
 pub mod random;
 mod remote;
@@ -143,7 +143,7 @@ pub mod rpl;
 mod storage;
 #[cfg(test)]
 mod tally;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 pub mod tcp;
 pub mod tcphc;
 #[cfg(feature = "tcple")]

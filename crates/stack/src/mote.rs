@@ -7,7 +7,7 @@ use crate::link::{Link, Mesh, MeshConfig, MeshStorage};
 use crate::mac::{self, Unfit};
 use crate::node::Node;
 use crate::random::Rng;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 use crate::tcp::{self, Buffers, Tcp};
 use crate::time::Instant;
 
@@ -44,7 +44,7 @@ pub struct MoteStorage<
 > {
     mesh: MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE, REGISTRATIONS>,
     routes: [Option<Route>; REGISTRATIONS],
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     tcp: tcp::Storage<'m, CONNECTIONS, BUFFER, LISTENERS, HALF_OPEN>,
     links: MaybeUninit<[Link<'m>; 1]>,
     node: MaybeUninit<Node<'m>>,
@@ -117,7 +117,7 @@ impl<
     pub const EMPTY: Self = Self {
         mesh: MeshStorage::EMPTY,
         routes: [None; REGISTRATIONS],
-        #[cfg(feature = "tcp")]
+        #[cfg(feature = "tcp-small")]
         tcp: tcp::Storage::EMPTY,
         links: MaybeUninit::uninit(),
         node: MaybeUninit::uninit(),
@@ -131,7 +131,7 @@ impl<
     /// # Errors
     /// As [`MoteConfig::check`].
     // Inlined, so that what the settings switch off costs no flash.
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     #[inline(always)]
     pub fn lend(
         &'m mut self,

@@ -84,7 +84,7 @@ pub(crate) struct KeyedHash {
 
 impl KeyedHash {
     /// Without a secret: for an owner that has nothing to hash.
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(crate) const UNKEYED: Self = Self { key: (0, 0) };
 
     /// Hashes eight bytes after eight bytes, parts in order.

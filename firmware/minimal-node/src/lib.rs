@@ -22,7 +22,7 @@ use motet::mac;
 use motet::mote::{MoteConfig, MoteStorage};
 use motet::node::Node;
 use motet::random::Rng;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 use motet::tcp::{Buffers, Config, Memory, Slot, Tcp};
 #[cfg(feature = "tcple")]
 use motet::tcple::{HELD_LEN, HeldSlot, TcpleConnection};
@@ -57,7 +57,7 @@ impl RouterStorage {
 
 /// All memory of a leaf with a connection of TCP, without its buffers, that has a link of IEEE
 /// 802.15.4 and, with the feature `ble`, one over Bluetooth LE to one router.
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 pub struct TwoLinks {
     mesh: MeshStorage<8, 8, 4, 1, 256, 8>,
     #[cfg(feature = "ble")]
@@ -88,14 +88,14 @@ struct TcpleStorage {
     held: MaybeUninit<[HeldSlot<'static>; 2]>,
 }
 
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 const LINKS: usize = 1 + cfg!(feature = "ble") as usize;
 
 /// A leaf has none.
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 const ROUTES: usize = if cfg!(feature = "relay") { 8 } else { 0 };
 
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 impl TwoLinks {
     /// Not lent yet.
     pub const EMPTY: Self = Self {
@@ -122,7 +122,7 @@ impl TwoLinks {
 }
 
 /// The settings of every connection here.
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 pub static SETTINGS: Config = Config {
     accept_window: (BUFFER_LEN * 8 / 9) as u16,
     ..Config::DEFAULT
@@ -130,7 +130,7 @@ pub static SETTINGS: Config = Config {
 
 /// A leaf, and the buffers for its connection.
 // Out of line, so that its settings do not stay on the stack of `main`.
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 #[inline(never)]
 pub fn start(
     storage: &'static mut Storage,
@@ -187,7 +187,7 @@ pub fn start_router(
 }
 
 /// A node with every link that the build has; with the feature `relay` it passes packets on.
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 #[inline(never)]
 pub fn start_two_links(
     storage: &'static mut TwoLinks,

@@ -481,7 +481,7 @@ impl<'m> Host<'m> {
 
     /// The longest SDU, up to the MTU, whose packets on the air to this peer are all full.
     #[cfg_attr(
-        not(feature = "tcp"),
+        not(feature = "tcp-small"),
         expect(dead_code, reason = "only TCP asks how long a segment may be")
     )]
     pub(crate) fn sdu_len_max(&self, at: Option<usize>) -> u16 {

@@ -527,7 +527,7 @@ impl<'m> Ble<'m> {
     }
 }
 
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 impl Ble<'_> {
     /// Payload and TCP options in a segment whose packets on the air are full, bytes.
     ///
@@ -558,7 +558,7 @@ const PLACES_MAX: usize = 1 << u8::BITS;
 const HEAD_LEN_MAX: usize = 100;
 
 /// Bytes of traffic class and flow label in a compressed header (RFC 6282 §3.1.1).
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 const FLOW_LABEL_LEN: usize = 4;
 
 #[cfg(test)]

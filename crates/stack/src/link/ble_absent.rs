@@ -22,7 +22,7 @@ impl<'m> Ble<'m> {
         match self.0 {}
     }
 
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(super) const fn unique(&self) -> u64 {
         match self.0 {}
     }
@@ -88,7 +88,7 @@ impl<'m> Ble<'m> {
         match self.0 {}
     }
 
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(super) fn mss(&self, _: &super::Segments) -> usize {
         match self.0 {}
     }

@@ -13,7 +13,7 @@ use crate::time::Instant;
 pub(super) struct Layer<'m>(Infallible, PhantomData<&'m ()>);
 
 impl<'m> Ble<'m> {
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(super) const fn tcple_header_len(&self) -> usize {
         0
     }

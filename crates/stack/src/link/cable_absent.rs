@@ -14,7 +14,7 @@ use crate::storage::packet_queue::PacketQueue;
 pub struct Cable<'m>(Infallible, PhantomData<&'m ()>);
 
 impl<'m> Cable<'m> {
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(super) const fn mtu(&self) -> u16 {
         match self.0 {}
     }

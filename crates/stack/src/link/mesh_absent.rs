@@ -24,14 +24,14 @@ pub struct Mesh<'m>(Infallible, PhantomData<&'m ()>);
 #[derive(Clone, Copy)]
 pub(crate) struct Budget<'a, 'm>(
     #[cfg_attr(
-        not(feature = "tcp"),
+        not(feature = "tcp-small"),
         expect(dead_code, reason = "only TCP asks how long a segment may be")
     )]
     Infallible,
     PhantomData<(&'a (), &'m ())>,
 );
 
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 impl Budget<'_, '_> {
     pub(crate) const fn takes(&self, _: Neighbour) -> bool {
         match self.0 {}
@@ -164,7 +164,7 @@ impl<'m> Mesh<'m> {
 }
 
 /// What TCP asks.
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 impl Mesh<'_> {
     pub(super) fn mss(&self, _: &super::Segments, _: bool) -> [usize; 2] {
         match self.0 {}

@@ -36,7 +36,7 @@ mod mesh;
 #[cfg(not(feature = "mesh"))]
 #[path = "mesh_absent.rs"]
 mod mesh;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 mod offer;
 #[cfg(feature = "serial")]
 mod serial;
@@ -80,9 +80,9 @@ use crate::time::{Deadlines, Instant};
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
 pub(crate) use mesh::Budget;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 use offer::HEADERS_LEN;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 pub(crate) use offer::{SHRINKS_HEADERS, Segments};
 
 /// The request of a link for a segment of the node's TCP.
@@ -100,7 +100,7 @@ pub(crate) enum Ask<'b, 'm> {
     /// A segment within what the link allows, where that differs from header to header.
     Within(
         #[cfg_attr(
-            not(feature = "tcp"),
+            not(feature = "tcp-small"),
             expect(dead_code, reason = "only TCP has segments")
         )]
         &'b Budget<'b, 'm>,
@@ -424,7 +424,7 @@ impl<'m> Link<'m> {
 
 /// Questions about the path over a link, for TCP. The node asks before TCP announces an MSS, and
 /// makes a [`tcp::Offer`](crate::tcp::Offer) of the answers.
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 impl Link<'_> {
     /// The longest segments that this node sends, and that the peer should send: payload and TCP
     /// options, bytes; 0: no segment fits.

@@ -34,9 +34,9 @@ mod routing;
 #[cfg(not(feature = "rpl"))]
 #[path = "routing_absent.rs"]
 mod routing;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 mod segment;
-#[cfg(not(feature = "tcp"))]
+#[cfg(not(feature = "tcp-small"))]
 #[path = "segment_absent.rs"]
 mod segment;
 
@@ -49,7 +49,7 @@ pub use datagram::DatagramError;
 pub use joiner::{JoinState, Joiner, JoinerConfig};
 #[cfg(feature = "join")]
 pub use joining::{JoinCounters, JoinProxy, JoinRole};
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 pub use segment::{ConnectError, Rejected};
 
 use crate::ip::{Disposition, InterfaceId, Ip, NextHop};
@@ -180,7 +180,7 @@ pub struct Layers<'m> {
     #[cfg(feature = "rpl")]
     pub steps: &'m mut [Option<crate::ip::Step>],
     /// TCP with its connections, listeners and half-open entries.
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub tcp: Tcp<'m>,
     /// UDP, where the application wanted it.
     pub inbox: Option<Inbox<'m>>,
@@ -194,8 +194,8 @@ pub const ACTION_LEN_MAX: usize = IPV6_MTU_MIN;
 
 impl<'m> Node<'m> {
     /// A node that speaks no TCP itself, as a relay may be; otherwise as
-    #[cfg_attr(feature = "tcp", doc = "[`Self::new`].")]
-    #[cfg_attr(not(feature = "tcp"), doc = "`new`, which the feature `tcp` adds.")]
+    #[cfg_attr(feature = "tcp-small", doc = "[`Self::new`].")]
+    #[cfg_attr(not(feature = "tcp-small"), doc = "`new`, which the feature `tcp` adds.")]
     pub fn without_tcp(links: &'m mut [Link<'m>], ip: Ip<'m>, rng: Rng, now: Instant) -> Self {
         Self::of_layers(links, ip, Tcp::absent(), rng, now)
     }
@@ -245,7 +245,7 @@ impl<'m> Node<'m> {
             #[cfg(feature = "rpl")]
             steps: ip.rpl_mut().take_steps(),
             ip,
-            #[cfg(feature = "tcp")]
+            #[cfg(feature = "tcp-small")]
             tcp: self.tcp,
             inbox: self.inbox,
             #[cfg(feature = "fragments")]

@@ -35,7 +35,7 @@ impl<'m> Ring<'m> {
     }
 
     /// Number of bytes in the ring.
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(crate) const fn len(&self) -> u16 {
         self.len
     }
@@ -82,7 +82,7 @@ impl<'m> Ring<'m> {
     }
 
     /// Appends `count` bytes that were written to [`Self::spare`], as far as there is room.
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(crate) fn commit(&mut self, count: u16) {
         self.len += count.min(self.room());
     }
@@ -109,7 +109,7 @@ impl<'m> Ring<'m> {
     }
 
     /// Drops all bytes of the ring.
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(crate) fn clear(&mut self) {
         (self.head, self.len) = (0, 0);
     }
@@ -125,7 +125,7 @@ pub(crate) fn wrap(at: u16, offset: u16, capacity: u16) -> u16 {
 }
 
 /// Copies `data` into the ring that the first `capacity` of `bytes` form, from index `at`.
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 pub(crate) fn put(bytes: &mut [u8], capacity: u16, at: u16, data: &[u8]) {
     let ring = bytes.get_mut(..usize::from(capacity)).unwrap_or_default();
     let done = copy(ring.get_mut(usize::from(at)..).unwrap_or_default(), data);

@@ -5,6 +5,7 @@
 //! Sources: RFC 9293 §3.10.7.4, RFC 6298, 7323, 2018, 2883, 8985.
 
 use super::SegmentDrop;
+use super::config::HAS_RECOVERY;
 use super::connection::Connection;
 use super::facts::Facts;
 use super::loss::{Delivery, NONE};
@@ -115,7 +116,7 @@ impl Connection<'_> {
             self.take_acked(delivery);
         }
         self.sample_rtt(delivery);
-        if delivery.newest_age != NONE {
+        if HAS_RECOVERY && delivery.newest_age != NONE {
             self.loss.on_delivered(delivery);
         }
     }
@@ -139,7 +140,9 @@ impl Connection<'_> {
                     let (outer_left, outer_right) = offsets(outer);
                     outer_left <= left && right <= outer_right
                 };
-                if is_first && (right <= ahead || rest.first().is_some_and(is_within)) {
+                if HAS_RECOVERY
+                    && is_first
+                    && (right <= ahead || rest.first().is_some_and(is_within)) {
                     let (from, to) = (SeqNum::new(block.left), SeqNum::new(block.right));
                     if self.loss.on_dsack(from, to) {
                         self.rtt.forget_backoff();

@@ -7,7 +7,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::config::Config;
+use super::config::{Config, HAS_COOKIES, HAS_SACK, HAS_TIMESTAMPS};
 use super::facts::Facts;
 use super::listener::{self, HalfOpen, Stage, cookie};
 use super::reply::Reply;
@@ -165,7 +165,7 @@ impl<'m> Tcp<'m> {
         entry.set_stage(Stage::SynAckDue);
         entry.arm(listener.1, self.present());
         if self.enter(&entry, false).is_none() {
-            if segment.mss < cookie::MSS_MIN {
+            if !HAS_COOKIES || segment.mss < cookie::MSS_MIN {
                 // No cookie can carry so small an MSS, and a larger one would exceed what the peer
                 // takes.
                 return Err(SegmentDrop::HalfOpenFull);
@@ -296,6 +296,9 @@ impl<'m> Tcp<'m> {
         segment: &mut Segment<'_>,
         listener: (u8, &'m Config),
     ) -> Result<(), SegmentDrop> {
+        if !HAS_COOKIES {
+            return Err(SegmentDrop::UnacceptableAck);
+        }
         let iss = segment.ack().minus(1);
         let irs = segment.seq.minus(1);
         // A guess has one chance in 2^24: it gets that chance only while a peer may hold a cookie.
@@ -307,10 +310,11 @@ impl<'m> Tcp<'m> {
         let (_, mss) = valid.ok_or(SegmentDrop::UnacceptableAck)?;
         let mut agreed = Facts::NONE;
         if let Some((_, echo)) = segment.timestamps()
+            && HAS_TIMESTAMPS
             && listener.1.timestamps
         {
             agreed.set(Facts::TIMESTAMPS);
-            agreed.put(Facts::SACK, echo & 1 == 1 && listener.1.sack);
+            agreed.put(Facts::SACK, echo & 1 == 1 && listener.1.sack && HAS_SACK);
         }
         let mut entry = self.half_open(ends, segment, listener, agreed);
         entry.iss = iss;

@@ -7,6 +7,7 @@
 //! here, and written by `output`; the effects of a loss are in `reduction`.
 //! Sources: RFC 6298 §5, RFC 9293 §3.8.3, §3.8.4, §3.8.6.1, §3.4.2.
 
+use super::config::HAS_RECOVERY;
 use super::connection::Connection;
 use super::facts::Facts;
 use super::state::State;
@@ -30,16 +31,16 @@ impl Connection<'_> {
                 return self.end_with_reset(Error::UserTimeout);
             }
             match purpose {
-                Purpose::Retransmit | Purpose::Persist => self.on_timeout(purpose),
-                Purpose::TailLossProbe => {
+                Purpose::TailLossProbe if HAS_RECOVERY => {
                     self.facts.set(Facts::TAIL_PROBE_DUE);
                     self.arm_timeout(Purpose::Retransmit);
                 }
-                Purpose::Reordering => {
+                Purpose::Reordering if HAS_RECOVERY => {
                     let outcome = self.loss.on_reordering_timer(&self.sender());
                     self.apply_loss_outcome(outcome);
                     self.rearm();
                 }
+                _ => self.on_timeout(purpose),
             }
         }
         if self.take_due(Timer::Lifetime) {

@@ -109,26 +109,42 @@ pub struct Config {
     /// Nagle's algorithm (RFC 9293 §3.7.4).
     pub nagle: bool,
     /// Offer and use timestamps, with PAWS (RFC 7323).
+    ///
+    /// Without the feature `timestamps` it says nothing.
     pub timestamps: bool,
     /// Offer and use selective acknowledgments (RFC 2018).
+    ///
+    /// Without the feature `sack` it says nothing.
     pub sack: bool,
     /// Report duplicates with DSACK (RFC 2883).
+    ///
+    /// Without the feature `sack` it says nothing.
     pub dsack: bool,
     /// Send new data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Find losses by the times of transmission, when the peer sends SACK (RFC 8985);
     /// otherwise by counting (RFC 6675, RFC 5681).
+    ///
+    /// Without the feature `recovery` it says nothing.
     pub rack: bool,
     /// Probe for tail losses before the RTO (RFC 8985 §7).
+    ///
+    /// Without the feature `recovery` it says nothing.
     pub tail_loss_probe: bool,
     /// The delayed ACK of a peer, ms, that a tail loss probe of one segment allows for
     /// (RFC 8985 §7.2: 200).
     pub peer_ack_delay_ms: u16,
     /// Proportional rate reduction in recovery (RFC 9937).
+    ///
+    /// Without the feature `recovery` it says nothing.
     pub prr: bool,
     /// Undo the window reduction of a recovery that proves spurious (RFC 3522, RFC 3708).
+    ///
+    /// Without the feature `recovery` it says nothing.
     pub undo: bool,
     /// Negotiate and use explicit congestion notification (RFC 3168).
+    ///
+    /// Without the feature `ecn` it says nothing.
     pub ecn: bool,
     /// How cwnd answers a loss, and how it grows. Best chosen before the connection begins: another
     /// algorithm than the one so far starts as if nothing had been lost.
@@ -207,6 +223,16 @@ pub enum Economy {
 }
 
 impl Config {
+    /// Whether losses are found by time.
+    pub(super) const fn finds_by_time(&self) -> bool {
+        HAS_RECOVERY && self.rack
+    }
+
+    /// Whether fast recovery sends in proportion to delivery.
+    pub(super) const fn reduces_in_proportion(&self) -> bool {
+        HAS_RECOVERY && self.prr
+    }
+
     /// Whether ACKs and timers are Linux's.
     pub(super) const fn linux_acks(&self) -> bool {
         #[cfg(feature = "linux-acks")]
@@ -221,6 +247,18 @@ impl Default for Config {
         Self::DEFAULT
     }
 }
+
+/// Whether this build has selective acknowledgments (RFC 2018, 2883, 6675).
+pub(super) const HAS_SACK: bool = cfg!(feature = "sack");
+/// Whether it finds losses by time, probes for those of the tail, reduces in proportion, and undoes
+/// needless reductions (RFC 8985, 9937, 3522, 3708).
+pub(super) const HAS_RECOVERY: bool = cfg!(feature = "recovery");
+/// Whether it has explicit congestion notification (RFC 3168).
+pub(super) const HAS_ECN: bool = cfg!(feature = "ecn");
+/// Whether it has SYN cookies (RFC 4987 §3.6).
+pub(super) const HAS_COOKIES: bool = cfg!(feature = "syn-cookies");
+/// Whether it has timestamps, and with them PAWS (RFC 7323).
+pub(super) const HAS_TIMESTAMPS: bool = cfg!(feature = "timestamps");
 
 /// The MSS of a peer that sends no MSS option over IPv6 (RFC 9293 §3.7.1, MUST-15).
 pub(super) const SMSS_DEFAULT: u16 = 1220;

@@ -2,7 +2,7 @@
 //!
 //! Place: part of [`Connection`](super::Connection). Left out: every decision.
 
-use super::config::{Config, SMSS_FOR_OPTIONS};
+use super::config::{Config, HAS_ECN, HAS_RECOVERY, HAS_SACK, HAS_TIMESTAMPS, SMSS_FOR_OPTIONS};
 use super::types::Edges;
 use crate::wire::tcp::Options;
 
@@ -73,6 +73,7 @@ impl Facts {
                 + u32::from(config.sack) * Self::SACK
                 + u32::from(config.ecn) * Self::ECN,
         )
+        .only_possible()
     }
 
     /// Clears timestamps and SACK where `syn` does not offer them, or where segments of `mss` bytes
@@ -84,6 +85,11 @@ impl Facts {
         if !syn.sack_permitted || mss < SMSS_FOR_OPTIONS {
             self.clear(Self::SACK);
         }
+    }
+
+    /// Those of the facts that are possible in this build.
+    const fn only_possible(self) -> Self {
+        Self(self.0 & POSSIBLE)
     }
 
     /// The options among these facts, in bits 0 to 2.
@@ -114,11 +120,11 @@ impl Facts {
     }
 
     pub(super) const fn has(self, fact: u32) -> bool {
-        self.0 & fact != 0
+        self.0 & fact & POSSIBLE != 0
     }
 
     pub(super) const fn has_all(self, facts: u32) -> bool {
-        self.0 & facts == facts
+        self.0 & facts & POSSIBLE == facts
     }
 
     pub(super) fn set(&mut self, fact: u32) {
@@ -147,6 +153,18 @@ impl Facts {
         self.clear(fact);
         had
     }
+}
+
+/// The facts that are possible in this build. Where a fact is not, [`Facts::has`] is known to the
+/// compiler, and it leaves out what depends on it.
+const POSSIBLE: u32 = !(lacking(HAS_TIMESTAMPS, Facts::TIMESTAMPS | Facts::TS_OUTDATED)
+    | lacking(HAS_SACK, Facts::SACK | Facts::DSACK_DUE)
+    | lacking(HAS_ECN, Facts::ECN | Facts::ECHO_CE | Facts::CWR_DUE)
+    | lacking(HAS_RECOVERY, Facts::TAIL_PROBE_DUE));
+
+/// `facts` where a build lacks them, else none.
+const fn lacking(has: bool, facts: u32) -> u32 {
+    if has { 0 } else { facts }
 }
 
 /// The lowest bit of [`Facts::AWAITED`].

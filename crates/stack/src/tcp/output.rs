@@ -7,6 +7,7 @@
 //! Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC 7323.
 
 use super::RetransmissionCause as Cause;
+use super::config::HAS_SACK;
 use super::connection::Connection;
 use super::facts::Facts;
 use super::loss::Phase;
@@ -144,7 +145,7 @@ impl Connection<'_> {
             Phase::Resize => Cause::PacketTooBig,
             _ if !self.facts.has(Facts::SACK) && self.loss.has_sent() => Cause::PartialAck,
             _ if !self.facts.has(Facts::SACK) => Cause::DuplicateAcks,
-            _ if self.config.rack => Cause::Rack,
+            _ if self.config.finds_by_time() => Cause::Rack,
             _ => Cause::Sack,
         };
         Some(Plan {
@@ -176,7 +177,7 @@ impl Connection<'_> {
 
     /// RFC 6675 §4 `NextSeg` rule 3, when nothing better can be sent.
     fn plan_doubtful(&self) -> Option<Plan> {
-        if self.loss.phase() != Phase::Recovery || self.config.rack {
+        if !HAS_SACK || self.loss.phase() != Phase::Recovery || self.config.finds_by_time() {
             return None;
         }
         let (offset, len) = self.loss.first_doubtful();

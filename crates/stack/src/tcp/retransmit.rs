@@ -6,6 +6,7 @@
 //! effects ([`super::loss`]).
 //! Sources: RFC 6298 §5, RFC 8985 §7.2, RFC 9293 §3.8.6.1.
 
+use super::config::HAS_RECOVERY;
 use super::connection::Connection;
 use super::facts::Facts;
 use super::loss::{Delivery, LossOutcome};
@@ -91,6 +92,7 @@ impl Connection<'_> {
     pub(super) fn arm_loss_timer(&mut self) {
         let rto = self.rtt.rto_ms(self.config);
         if self.facts.has(Facts::SACK)
+            && HAS_RECOVERY
             && self.config.tail_loss_probe
             && !self.is_recovering()
             && !self.loss.has_tail_probe()

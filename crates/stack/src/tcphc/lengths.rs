@@ -7,17 +7,17 @@
 
 use crate::time::Instant;
 use crate::wire::cursor::Writer;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 use crate::wire::tcp;
 use crate::wire::tcphc::{self, Header};
 
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 use super::Mode;
 use super::choose::frame_for;
 use super::segment::Segment;
 use super::{Flow, Tcphc};
 
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 impl Tcphc<'_> {
     /// CH: base and context 3, sequence and acknowledgment number, window and checksum 2 each.
     const LEN_MAX: usize = 3 + 2 + 2 + 2 + 2;

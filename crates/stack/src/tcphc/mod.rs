@@ -155,7 +155,7 @@ impl<'m> Tcphc<'m> {
 
     /// Whether a connection has a context, and its segments are compressed. `ports`: the local
     /// and the remote one.
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(crate) fn carries(&self, flow: &Flow, ports: (u16, u16)) -> bool {
         self.find_ports(&self.key(flow), ports).is_some()
     }

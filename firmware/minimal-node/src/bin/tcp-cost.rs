@@ -4,7 +4,7 @@
 #![no_std]
 #![no_main]
 
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 #[path = "../calls.rs"]
 mod calls;
 #[path = "../panic.rs"]
@@ -26,13 +26,13 @@ fn main() -> ! {
 
     let mut radio = Radio::new();
     let (eui64, seed, now) = (radio.eui64(), radio.seed(), radio.now());
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     let node = {
         let (node, buffers) = minimal_node::start(STORAGE, eui64, seed, now);
         black_box((buffers, calls::calls(), &minimal_node::SETTINGS));
         node
     };
-    #[cfg(not(feature = "tcp"))]
+    #[cfg(not(feature = "tcp-small"))]
     let node = minimal_node::start_without_tcp(STORAGE, eui64, seed, now);
     loop {
         let now = radio.now();

@@ -8,7 +8,7 @@
 //! Left out: acknowledgements, retries and channels, which are the MAC's.
 
 #[cfg_attr(
-    not(feature = "tcp"),
+    not(feature = "tcp-small"),
     expect(dead_code, reason = "only TCP asks how long a segment may be")
 )]
 mod budget;
@@ -39,7 +39,7 @@ mod memory;
 mod neighbours;
 #[cfg(feature = "rpl")]
 mod neighbours_rpl;
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 mod offer;
 mod outward;
 mod pace;
@@ -345,7 +345,7 @@ impl<'m> Mesh<'m> {
     }
 
     /// A number that no other node has: the EUI-64.
-    #[cfg(feature = "tcp")]
+    #[cfg(feature = "tcp-small")]
     pub(super) const fn unique(&self) -> u64 {
         u64::from_be_bytes(self.mac.config().extended)
     }

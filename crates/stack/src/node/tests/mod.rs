@@ -26,7 +26,7 @@ mod routing;
 mod secrets;
 mod strangers;
 mod streams;
-#[cfg(all(feature = "thread", feature = "tcp", feature = "offload"))]
+#[cfg(all(feature = "thread", feature = "tcp-small", feature = "offload"))]
 mod thread;
 mod work;
 mod zones;

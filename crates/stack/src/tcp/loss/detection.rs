@@ -10,6 +10,7 @@ use super::control::Algorithm;
 use super::notes::Notes;
 use super::scoreboard::{DUP_THRESHOLD, Delivery};
 use super::{Loss, LossOutcome, Phase, Sender};
+use crate::tcp::config::HAS_SACK;
 use crate::tcp::rtt::RTT_MAX_MS;
 use crate::tcp::seq::SeqNum;
 
@@ -42,7 +43,7 @@ impl Loss {
             if sender.una.offset_from(self.recover) >= least {
                 self.leave_recovery(sender);
             }
-            if self.phase == Phase::Recovery && !sender.has_sack {
+            if self.phase == Phase::Recovery && !(HAS_SACK && sender.has_sack) {
                 // A partial acknowledgment: the next hole begins here (RFC 6582 §3.2 step 3).
                 self.scoreboard.lose_first(sender.smss);
                 self.notes.set(Notes::FORCE_RESEND);
@@ -84,14 +85,14 @@ impl Loss {
     /// `delivered`: bytes that the present acknowledgment delivered.
     fn detect(&mut self, delivered: u32, sender: &Sender<'_>) -> (bool, u32) {
         let mut wait = 0;
-        let news = if !sender.has_sack {
+        let news = if !(HAS_SACK && sender.has_sack) {
             // After a timeout, duplicates of its own retransmissions must not count
             // (RFC 6582 §4.1); `recover` is the SYN's number at first.
             self.phase == Phase::Open
                 && self.dup_acks >= DUP_THRESHOLD
                 && sender.una.after(self.recover)
                 && self.scoreboard.lose_first(sender.smss)
-        } else if !sender.config.rack {
+        } else if !sender.config.finds_by_time() {
             self.scoreboard.lose_by_count(sender.smss)
         } else if self.notes.has(Notes::RACK) {
             let limit = u32::from(self.rack_rtt) + self.reordering_window_ms(sender);

@@ -1,5 +1,7 @@
 //! Facts of loss recovery in one bit each.
 
+use crate::tcp::config::HAS_RECOVERY;
+
 /// Boolean facts about transmissions and losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Notes(u8);
@@ -25,7 +27,7 @@ impl Notes {
     pub(super) const REO_GROWN: u8 = 1 << 7;
 
     pub(super) const fn has(self, note: u8) -> bool {
-        self.0 & note != 0
+        self.0 & note & POSSIBLE != 0
     }
 
     pub(super) fn set(&mut self, note: u8) {
@@ -43,3 +45,9 @@ impl Notes {
         }
     }
 }
+
+/// The notes that are possible in this build: without RACK, New Reno's alone.
+const POSSIBLE: u8 = match HAS_RECOVERY {
+    true => u8::MAX,
+    false => Notes::FORCE_RESEND,
+};

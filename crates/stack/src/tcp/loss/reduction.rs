@@ -12,7 +12,7 @@ use super::notes::Notes;
 use super::prr::Prr;
 use super::scoreboard::Delivery;
 use super::{Loss, LossOutcome, Phase, Sender, saturated};
-use crate::tcp::config::Config;
+use crate::tcp::config::{Config, HAS_RECOVERY};
 use crate::tcp::seq::SeqNum;
 
 impl Loss {
@@ -125,7 +125,7 @@ impl Loss {
         self.undo_left = 0;
         self.undo_from = sender.una;
         self.recover = sender.nxt;
-        self.notes.put(Notes::UNDO, sender.config.undo && can_undo);
+        self.notes.put(Notes::UNDO, HAS_RECOVERY && sender.config.undo && can_undo);
         self.notes.clear(Notes::UNDO_TS | Notes::REO_GROWN);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = sender.flight().min(u32::from(self.congestion.cwnd));
@@ -173,7 +173,7 @@ impl Loss {
         is_first: bool,
         sender: &Sender<'_>,
     ) -> LossOutcome {
-        let by_time = sender.config.rack && sender.has_sack && self.notes.has(Notes::RACK);
+        let by_time = sender.config.finds_by_time() && sender.has_sack && self.notes.has(Notes::RACK);
         let age_min = match by_time {
             true => u32::from(self.rack_rtt) + self.reordering_window_ms(sender),
             false => 0,
@@ -262,7 +262,7 @@ impl Loss {
     pub(super) fn leave_recovery(&mut self, sender: &Sender<'_>) {
         if self.phase == Phase::Recovery {
             let mut cwnd = self.congestion.ssthresh;
-            if !sender.config.prr {
+            if !sender.config.reduces_in_proportion() {
                 // Against a burst (RFC 6582 §3.2 step 3, option 1).
                 cwnd = cwnd.min(saturated(sender.flight().max(sender.smss) + sender.smss));
             }
@@ -282,7 +282,7 @@ impl Loss {
         delivered: u32,
         sender: &Sender<'_>,
     ) {
-        if !sender.config.prr || delivered == 0 {
+        if !sender.config.reduces_in_proportion() || delivered == 0 {
             return;
         }
         let pipe = self.pipe(sender.flight(), sender.smss);

@@ -14,6 +14,7 @@
 //! 32 s may be underestimated, but never below 32 s.
 
 use crate::limits::SENT_RUNS_MAX;
+use crate::tcp::config::{HAS_RECOVERY, HAS_SACK};
 use crate::tcp::seq::SeqNum;
 
 /// Consecutive bytes that were sent at one time and share a fate.
@@ -111,7 +112,9 @@ impl Delivery {
         } else if age < self.age_min {
             return;
         }
-        if age < self.newest_age || age == self.newest_age && end > self.newest_end {
+        if HAS_RECOVERY
+            && (age < self.newest_age || age == self.newest_age && end > self.newest_end)
+        {
             self.newest_age = age;
             self.newest_end = end;
         }
@@ -146,7 +149,10 @@ impl Scoreboard {
             elapsed: 0,
             echo: NONE,
             age_min,
-            highest: self.highest_sacked(),
+            highest: match HAS_RECOVERY {
+                true => self.highest_sacked(),
+                false => 0,
+            },
             bytes: 0,
             rtt: NONE,
             resent_age: NONE,
@@ -186,7 +192,7 @@ impl Scoreboard {
             if was_resent {
                 delivery.resent_age = delivery.resent_age.min(age);
             }
-            if self.marks[SACKED] & 1 == 0 {
+            if self.held() & 1 == 0 {
                 delivery.bytes += step;
                 delivery.note(age, end, was_resent);
             }
@@ -199,7 +205,7 @@ impl Scoreboard {
 
     /// Marks the bytes between two offsets as held by the peer.
     pub(super) fn sack(&mut self, left: u32, right: u32, delivery: &mut Delivery) {
-        let news = self.select(left, right) & !self.marks[SACKED];
+        let news = self.select(left, right) & !self.held();
         self.marks[SACKED] |= news;
         let mut end = 0;
         for (index, run) in self.runs.iter().enumerate() {
@@ -219,18 +225,18 @@ impl Scoreboard {
     /// Bytes believed not to be in the network any more: held by the peer, or lost and not
     /// sent again (RFC 6675 §4 `SetPipe`).
     pub(super) fn gone(&self) -> u32 {
-        self.sum(self.marks[SACKED] | self.due())
+        self.sum(self.held() | self.due())
     }
 
     /// Bytes the peer holds out of order.
     pub(super) fn sacked(&self) -> u32 {
-        self.sum(self.marks[SACKED])
+        self.sum(self.held())
     }
 
     /// Bytes that the peer holds; and of the bytes that it does not hold, the ones deemed lost and
     /// the ones sent again.
     pub(super) fn fates(&self) -> [u32; 3] {
-        let [sacked, lost, resent, _] = self.marks;
+        let [sacked, lost, resent, _] = self.all_marks();
         [sacked, lost & !sacked, resent & !sacked].map(|marks| self.sum(marks))
     }
 
@@ -242,8 +248,14 @@ impl Scoreboard {
     /// The first bytes below the highest held by the peer that were sent once and are not
     /// deemed lost (RFC 6675 §4 `NextSeg` rule 3): offset and length; 0: none.
     pub(super) fn first_doubtful(&self) -> (u32, u16) {
-        let [sacked, lost, resent, ever_resent] = self.marks;
+        let [sacked, lost, resent, ever_resent] = self.all_marks();
         self.first(up_to_highest(sacked) & !(sacked | lost | resent | ever_resent))
+    }
+
+    /// The bits of all runs in use.
+    fn used(&self) -> u16 {
+        let used = self.runs.iter().take_while(|run| run.len > 0);
+        used.fold(0, |bits, _| bits << 1 | 1)
     }
 
     /// Length of the last run of bytes sent; 0: there is none.
@@ -255,7 +267,7 @@ impl Scoreboard {
     /// Enters a retransmission of `len` bytes from `offset` on.
     pub(super) fn resend(&mut self, offset: u32, len: u16, now_ms: u32) {
         let sent_at = self.stamp(now_ms);
-        let which = self.select(offset, offset + u32::from(len)) & !self.marks[SACKED];
+        let which = self.select(offset, offset + u32::from(len)) & !self.held();
         self.marks[RESENT] |= which;
         self.marks[EVER_RESENT] |= which;
         for (index, run) in self.runs.iter_mut().enumerate() {
@@ -275,8 +287,13 @@ impl Scoreboard {
     /// the first run in any case (RFC 6675 §5.1, RFC 8985 §6.3).
     pub(super) fn lose_all(&mut self, now_ms: u32, age_min: u32) {
         // The peer acknowledged nothing, yet holds the first byte: it has reneged (RFC 2018 §8).
-        if self.marks[SACKED] & 1 != 0 {
+        if self.held() & 1 != 0 {
             self.marks[SACKED] = 0;
+        }
+        if !HAS_RECOVERY {
+            let all = self.used();
+            self.lose(all);
+            return;
         }
         self.lose_by_time(now_ms, (0, i32::MAX), age_min);
         if self.runs[0].len > 0 {
@@ -295,7 +312,7 @@ impl Scoreboard {
     /// a run is newly lost.
     pub(super) fn lose_by_count(&mut self, smss: u32) -> bool {
         let (mut ranges, mut bytes, mut lost) = (0, 0, 0);
-        let sacked = self.marks[SACKED];
+        let sacked = self.held();
         for (index, run) in self.runs.iter().enumerate().rev() {
             if sacked >> index & 1 == 0 {
                 if ranges >= DUP_THRESHOLD || bytes > enough(smss) {
@@ -322,7 +339,7 @@ impl Scoreboard {
         limit_ms: u32,
     ) -> (bool, u32) {
         let (mut lost, mut wait, mut end) = (0, 0, 0);
-        let gone = self.marks[SACKED] | self.due();
+        let gone = self.held() | self.due();
         for (index, run) in self.runs.iter().enumerate() {
             if run.len == 0 {
                 break;
@@ -345,7 +362,7 @@ impl Scoreboard {
     /// Whether the peer holds [`DUP_THRESHOLD`] runs, or more segments' bytes than one fewer,
     /// out of order.
     pub(super) fn is_sacked_beyond(&self, smss: u32) -> bool {
-        let mut rest = self.marks[SACKED];
+        let mut rest = self.held();
         for _ in 1..DUP_THRESHOLD {
             // Takes the lowest bit off.
             rest &= rest.wrapping_sub(1);
@@ -355,20 +372,33 @@ impl Scoreboard {
 
     /// Offset behind the highest byte held by the peer.
     fn highest_sacked(&self) -> u32 {
-        self.sum(up_to_highest(self.marks[SACKED]))
+        self.sum(up_to_highest(self.held()))
     }
 
     fn due(&self) -> u16 {
-        let [sacked, lost, resent, _] = self.marks;
+        let [sacked, lost, resent, _] = self.all_marks();
         lost & !(sacked | resent)
     }
 
     /// Deems these runs lost, as far as they are in the network; true if that is news.
     fn lose(&mut self, which: u16) -> bool {
-        let news = which & !(self.marks[SACKED] | self.due());
+        let news = which & !(self.held() | self.due());
         self.marks[LOST] |= news;
         self.marks[RESENT] &= !news;
         news != 0
+    }
+
+    /// The runs that the peer holds out of order.
+    const fn held(&self) -> u16 {
+        match HAS_SACK {
+            true => self.marks[SACKED],
+            false => 0,
+        }
+    }
+
+    const fn all_marks(&self) -> [u16; 4] {
+        let [_, lost, resent, ever_resent] = self.marks;
+        [self.held(), lost, resent, ever_resent]
     }
 
     /// Bytes of the runs whose bits are set in `which`.

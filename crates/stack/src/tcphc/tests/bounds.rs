@@ -584,7 +584,7 @@ fn refused_headers_are_counted_by_their_reason() {
 }
 
 /// Sections "MSS" and 5: bytes by mode, without timestamps and with them.
-#[cfg(feature = "tcp")]
+#[cfg(feature = "tcp-small")]
 #[test]
 fn an_mss_counts_on_these_lengths() {
     for (mode, usual, max) in [
