@@ -1,4 +1,5 @@
-//! The image's own functions for memory (`minimal_node::memory`), held against the language.
+//! The image's own functions for memory and division (`minimal_node::memory`,
+//! `minimal_node::division`), held against the language.
 
 use core::ffi::c_void;
 use core::hint::black_box;
@@ -25,6 +26,28 @@ pub(crate) fn memory_is_right() -> bool {
             && (0..12).all(|from| (0..12).all(|to| moves(len, from, to)))
     });
     all && returns_its_first_argument()
+}
+
+/// Quotients and remainders at the edges, and of numbers in between: multiplied, which is an
+/// instruction of its own, they give the dividend back.
+pub(crate) fn division_is_right() -> bool {
+    let edges = (0..32).flat_map(|shift| {
+        let power = 1_u32 << shift;
+        [power.wrapping_sub(1), power, power.wrapping_add(1), !power]
+    });
+    edges.clone().all(|dividend| {
+        let mixed = dividend.wrapping_mul(0x9e37_79b9);
+        let divisors = edges.clone().chain([10, 125, 1000]);
+        divisors.filter(|divisor| *divisor != 0).all(|divisor| {
+            let divisor = black_box(divisor);
+            [dividend, mixed].into_iter().all(|dividend| {
+                // The compiler knows how the two belong together, unless it does not see them.
+                let (quotient, rest) = black_box((dividend / divisor, dividend % divisor));
+                let product = u64::from(quotient) * u64::from(divisor) + u64::from(rest);
+                rest < divisor && product == u64::from(dividend)
+            })
+        })
+    })
 }
 
 /// As C has it; `aeabi` functions return nothing.

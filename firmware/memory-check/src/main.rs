@@ -1,4 +1,5 @@
-//! Runs the functions for memory that `minimal-node` brings, and says whether they are right.
+//! Runs the functions for memory and division that `minimal-node` brings, and says whether they are
+//! right.
 //!
 //! Runs under QEMU, on a Cortex-M0: an access that is not aligned ends it.
 #![no_std]
@@ -15,6 +16,9 @@ use minimal_node as _;
 
 #[entry]
 fn main() -> ! {
+    if !check::division_is_right() {
+        end(false, "a quotient or a remainder is wrong");
+    }
     let is_right = check::memory_is_right();
     end(is_right, "a copy, a move or a fill is wrong")
 }

@@ -3,6 +3,8 @@
 
 // Only Armv6-M: of the cores with this instruction set it alone has no compare-and-swap.
 #[cfg(all(target_arch = "arm", not(target_has_atomic = "32")))]
+mod division;
+#[cfg(all(target_arch = "arm", not(target_has_atomic = "32")))]
 mod memory;
 pub mod radio;
 
