@@ -31,7 +31,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 46] = [
+pub(crate) const SETS: [(&str, &str); 52] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -41,6 +41,12 @@ pub(crate) const SETS: [(&str, &str); 46] = [
     ("ble", "Bluetooth LE without TCP"),
     ("tcp", "what every node with TCP has, without a link"),
     ("mesh,tcp", "the minimal node, the smallest `motet-embassy`"),
+    ("mesh,tcp-small", "a sensor with the smallest TCP"),
+    ("mesh,sack", "a sensor with SACK beside it"),
+    ("mesh,recovery", "a sensor with all of loss recovery"),
+    ("mesh,timestamps", "a sensor with timestamps"),
+    ("ecn,mesh", "a sensor that takes congestion marks"),
+    ("mesh,syn-cookies", "a sensor that answers any number of SYNs"),
     (
         "offload,tcp",
         "`motet-c`, the smallest `motet-embassy` for a radio that makes attempts by itself",

@@ -82,6 +82,11 @@ pub(crate) fn build_without_tcp(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
+/// Builds [`TCP_COST`] with the smallest TCP; gives the lines that can panic.
+pub(crate) fn build_with_small_tcp(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(workspace, TCP_COST, ["tcp-small", "tcp-small,trap-panics"])
+}
+
 /// Builds [`RPL_COST`] without RPL.
 pub(crate) fn build_without_rpl(workspace: &Workspace) -> Result<()> {
     let (good, output) = build(workspace, &router(RPL_COST, "relay"))?;

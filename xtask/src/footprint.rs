@@ -107,6 +107,11 @@ fn smoltcp(workspace: &Workspace) -> Result<Footprint> {
     })
 }
 
+/// Flash of smoltcp's interface with TCP, and nothing below it.
+pub(crate) fn smoltcp_node(workspace: &Workspace) -> Result<u32> {
+    smoltcp_image(workspace, &["--features", "tcp"])?.code_bytes()
+}
+
 fn smoltcp_image(workspace: &Workspace, features: &[&str]) -> Result<Image> {
     let mut cargo = workspace.peers_cargo("build");
     cargo

@@ -89,6 +89,9 @@ enum Command {
         /// Write the snapshot, firmware/sizes.json, anew
         #[arg(long)]
         update: bool,
+        /// Print whole nodes instead, ours beside those of other stacks
+        #[arg(long, conflicts_with_all = ["json", "markdown", "update"])]
+        peers: bool,
     },
     /// Measure pages of docs/evidence again, in full, and write them
     ///
@@ -320,10 +323,12 @@ fn run(command: &Command) -> Result<bool> {
     let workspace = Workspace::locate()?;
     match command {
         Command::Check { steps } => check::run(&workspace, steps),
+        Command::Sizes { peers: true, .. } => sizes::run_peers(&workspace),
         Command::Sizes {
             json,
             markdown,
             update,
+            peers: false,
         } => sizes::run(&workspace, Format::of(*json, *markdown), *update),
         Command::Peers {
             json,

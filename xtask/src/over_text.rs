@@ -7,13 +7,10 @@ use crate::firmware::build_over;
 use crate::image::Image;
 use crate::workspace::Workspace;
 
-/// What such a program should take on a Cortex-M4 in all.
-const OVER_TEXT_MAX: u32 = 40_000;
-
 /// Flash of both images, bytes.
 pub(crate) struct OverText {
     pub(crate) motet: u32,
-    embassy_net: u32,
+    pub(crate) embassy_net: u32,
 }
 
 impl OverText {
@@ -26,9 +23,9 @@ impl OverText {
     }
 
     /// Whether the program keeps to its limit, in a line.
-    pub(crate) fn verdict(&self) -> String {
+    pub(crate) fn verdict(&self, limit: u32) -> String {
         let what = "A client and a server above another stack take";
-        let takes = against(what, self.motet, OVER_TEXT_MAX);
+        let takes = against(what, self.motet, limit);
         format!("{takes} (with embassy-net: {})\n", self.embassy_net)
     }
 }

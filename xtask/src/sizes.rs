@@ -3,6 +3,8 @@
 //! Every figure comes from a linked thumbv6m image, the call stack's depth from a run of
 //! the node pair under QEMU.
 
+mod budget;
+mod peers;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -18,9 +20,9 @@ use crate::composition::{code_by, file_of, module_of};
 use crate::firmware::{
     BLE_COST, FULL_NODE, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, THREAD_COST,
     build_full_node, build_minimal_node, build_with_ble, build_with_rpl, build_with_security,
-    build_with_sleepy, build_with_tcple, build_with_thread, build_without_ble, build_without_rpl,
-    build_without_security, build_without_sleepy, build_without_tcp, build_without_thread,
-    image_path, run_pair,
+    build_with_sleepy, build_with_small_tcp, build_with_tcple, build_with_thread,
+    build_without_ble, build_without_rpl, build_without_security, build_without_sleepy,
+    build_without_tcp, build_without_thread, image_path, run_pair,
 };
 use crate::image::Image;
 use crate::over_text::OverText;
@@ -28,6 +30,8 @@ use crate::provenance::heading;
 use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
+use budget::{Budget, mark};
+pub(crate) use peers::run as run_peers;
 use verdicts::{
     ble_verdict, full_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict,
     tcple_verdict, thread_verdict,
@@ -44,7 +48,7 @@ const NODE_RAM_MAX: u32 = 24 * 1024;
 const GROWTH_SHARE: u32 = 200;
 
 /// How many figures there are.
-const FIGURES: usize = 22;
+const FIGURES: usize = 23;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -57,6 +61,10 @@ struct Sizes {
     half_open_bytes: u32,
     /// Code and constants that TCP adds to a node, every call and feature of it included.
     tcp_text_bytes: u32,
+    /// The same without what TCP's features add: SACK, recovery by time, timestamps, ECN, SYN
+    /// cookies. None in a snapshot of before.
+    #[serde(default)]
+    tcp_small_text_bytes: Option<u32>,
     /// Code and constants that RPL adds to a router without TCP: registration by its neighbours and
     /// routing headers, compressed and not, belong to it.
     rpl_text_bytes: u32,
@@ -122,6 +130,7 @@ impl Sizes {
             ("listener_bytes", Some(self.listener_bytes)),
             ("half_open_bytes", Some(self.half_open_bytes)),
             ("tcp_text_bytes", Some(self.tcp_text_bytes)),
+            ("tcp_small_text_bytes", self.tcp_small_text_bytes),
             ("rpl_text_bytes", Some(self.rpl_text_bytes)),
             ("rpl_ram_bytes", Some(self.rpl_ram_bytes)),
             ("ble_text_bytes", self.ble_text_bytes),
@@ -149,6 +158,7 @@ impl Sizes {
 
 /// The command: prints the figures, writes the snapshot on demand.
 pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result<bool> {
+    let budget = Budget::read(workspace)?;
     let Measured {
         sizes,
         code,
@@ -172,6 +182,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
                 page(
                     &sizes,
                     &code,
+                    &budget,
                     &[
                         tcp_code,
                         rpl_code,
@@ -185,17 +196,30 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
             );
         }
         Format::Table => {
-            print!("{}", table(&sizes, read_snapshot(workspace).ok().as_ref()));
-            print!("\nminimal node's code by module\n{}", rows(&code));
-            print!("\n{}{}", tcp_verdict(&sizes), rows(&tcp_code));
-            print!("\n{}{}", rpl_verdict(&sizes), rows(&rpl_code));
-            print!("\n{}{}", ble_verdict(&sizes), rows(&ble_code));
-            print!("\n{}{}", tcple_verdict(&sizes), rows(&tcple_code));
-            print!("\n{}{}", security_verdict(&sizes), rows(&security_code));
+            let snapshot = read_snapshot(workspace).ok();
+            print!("{}", table(&sizes, snapshot.as_ref(), &budget));
+            let modules = budget.modules(&code);
+            print!("\nminimal node's code by module, and its budget\n{modules}");
+            print!("\n{}{}", tcp_verdict(&sizes, &budget), rows(&tcp_code));
+            print!("\n{}{}", rpl_verdict(&sizes, &budget), rows(&rpl_code));
+            print!("\n{}{}", ble_verdict(&sizes, &budget), rows(&ble_code));
+            print!("\n{}{}", tcple_verdict(&sizes, &budget), rows(&tcple_code));
+            print!(
+                "\n{}{}",
+                security_verdict(&sizes, &budget),
+                rows(&security_code)
+            );
             print!("\n{}{}", sleepy_verdict(&sizes), rows(&sleepy_code));
-            print!("\n{}", over.verdict());
-            print!("\n{}{}", thread_verdict(&sizes), rows(&thread_code));
-            print!("\n{}", full_verdict(&sizes));
+            print!(
+                "\n{}",
+                over.verdict(budget.figure("over_text_bytes").unwrap_or(u32::MAX))
+            );
+            print!(
+                "\n{}{}",
+                thread_verdict(&sizes, &budget),
+                rows(&thread_code)
+            );
+            print!("\n{}", full_verdict(&sizes, &budget));
         }
     }
     for line in &panics {
@@ -237,7 +261,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
         // Writing to a string cannot fail.
         let _ = write!(note, "; {name} {before} -> {now}");
     }
-    let output = format!("{}\n{}", table(&sizes, Some(&snapshot)), wrong.join("\n"));
+    let table = table(&sizes, Some(&snapshot), &Budget::read(workspace)?);
+    let output = format!("{table}\n{}", wrong.join("\n"));
     Ok(StepOutcome::single(wrong.is_empty(), note, output))
 }
 
@@ -275,6 +300,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let stack_high_water_bytes = stack_depth(workspace)?;
     let code = code_by(module_of, &image_path(workspace, "echo-node"))?;
     let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
+    let small = small_tcp_cost(workspace)?;
     let rpl = rpl_cost(workspace)?;
     let ble = ble_cost(workspace)?;
     let tcple = tcple_cost(workspace)?;
@@ -289,6 +315,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         listener_bytes,
         half_open_bytes,
         tcp_text_bytes,
+        tcp_small_text_bytes: Some(small.text_bytes),
         rpl_text_bytes: rpl.text_bytes,
         rpl_ram_bytes: rpl.ram_bytes,
         ble_text_bytes: Some(ble.text_bytes),
@@ -321,6 +348,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         thread_code: thread.code,
         panics: [
             node.panics,
+            small.panics,
             rpl.panics,
             ble.panics,
             tcple.panics,
@@ -415,6 +443,11 @@ impl Cost {
     }
 }
 
+/// After [`tcp_cost`].
+fn small_tcp_cost(workspace: &Workspace) -> Result<Cost> {
+    Cost::of(workspace, TCP_COST, build_without_tcp, build_with_small_tcp)
+}
+
 fn rpl_cost(workspace: &Workspace) -> Result<Cost> {
     Cost::of(workspace, RPL_COST, build_without_rpl, build_with_rpl)
 }
@@ -476,6 +509,7 @@ fn rows(code: &BTreeMap<String, i64>) -> String {
 fn page(
     sizes: &Sizes,
     code: &BTreeMap<String, i64>,
+    budget: &Budget,
     [
         tcp_code,
         rpl_code,
@@ -508,19 +542,19 @@ fn page(
          ## A Thread child's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
         figures.concat(),
         by_size(code),
-        tcp_verdict(sizes),
+        tcp_verdict(sizes, budget),
         by_size(tcp_code),
-        rpl_verdict(sizes),
+        rpl_verdict(sizes, budget),
         by_size(rpl_code),
-        ble_verdict(sizes),
+        ble_verdict(sizes, budget),
         by_size(ble_code),
-        tcple_verdict(sizes),
+        tcple_verdict(sizes, budget),
         by_size(tcple_code),
-        security_verdict(sizes),
+        security_verdict(sizes, budget),
         by_size(security_code),
         sleepy_verdict(sizes),
         by_size(sleepy_code),
-        thread_verdict(sizes),
+        thread_verdict(sizes, budget),
         by_size(thread_code)
     )
 }
@@ -564,15 +598,20 @@ fn growth(now: &Sizes, snapshot: &Sizes) -> Vec<String> {
         .collect()
 }
 
-fn table(now: &Sizes, snapshot: Option<&Sizes>) -> String {
+fn table(now: &Sizes, snapshot: Option<&Sizes>, budget: &Budget) -> String {
     let cell = |value: Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
     let before = snapshot.map_or([None; FIGURES], |snapshot| {
         snapshot.rows().map(|(_, value)| value)
     });
-    let mut text = format!("{:<26}{:>9}{:>11}\n", "", "now", "snapshot");
+    let mut text = format!("{:<26}{:>9}{:>11}{:>9}\n", "", "now", "snapshot", "budget");
     for ((name, now), before) in now.rows().into_iter().zip(before) {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{name:<26}{:>9}{:>11}", cell(now), cell(before));
+        let limit = budget.figure(name);
+        let above = now
+            .zip(limit)
+            .map_or(0, |(now, limit)| now.saturating_sub(limit));
+        let (now, before, limit, above) = (cell(now), cell(before), cell(limit), mark(above));
+        let _ = writeln!(text, "{name:<26}{now:>9}{before:>11}{limit:>9}{above}");
     }
     text
 }
@@ -581,11 +620,17 @@ fn table(now: &Sizes, snapshot: Option<&Sizes>) -> String {
 mod tests {
     use super::*;
 
+    /// The names of all figures.
+    pub(super) fn figure_names() -> [&'static str; FIGURES] {
+        SNAPSHOT.rows().map(|(name, _)| name)
+    }
+
     const SNAPSHOT: Sizes = Sizes {
         connection_bytes: 300,
         listener_bytes: 24,
         half_open_bytes: 40,
         tcp_text_bytes: 20_000,
+        tcp_small_text_bytes: None,
         rpl_text_bytes: 12_000,
         rpl_ram_bytes: 500,
         ble_text_bytes: None,
@@ -644,7 +689,8 @@ mod tests {
     fn a_page_has_every_figure_and_the_largest_file_first() {
         let code = [("mac".to_owned(), 7), ("tcp".to_owned(), 90)].into();
         let each = std::array::from_fn(|_| BTreeMap::clone(&code));
-        let text = page(&SNAPSHOT, &code, &each);
+        let budget = toml::from_str(include_str!("../../firmware/budget.toml")).unwrap();
+        let text = page(&SNAPSHOT, &code, &budget, &each);
         assert!(text.contains("| `connection_bytes` | 300 |\n"), "{text}");
         assert_eq!(
             text.matches("| `tcp` | 90 |\n| `mac` | 7 |").count(),
@@ -655,6 +701,6 @@ mod tests {
             stack_high_water_bytes: None,
             ..SNAPSHOT
         };
-        assert!(page(&without, &code, &each).contains("| not measured |"));
+        assert!(page(&without, &code, &budget, &each).contains("| not measured |"));
     }
 }

@@ -1,6 +1,8 @@
 //! Every script in `conformance/` holds, options byte for byte; those in a folder below under
 //! the profile of its name. So do those that [`overlap`] generates.
 
+#![cfg(feature = "full")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

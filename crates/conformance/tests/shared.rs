@@ -1,6 +1,8 @@
 //! The scripts of the shared data, which `MOTET_SHARED` names: each shows what a foreign reader
 //! found.
 
+#![cfg(feature = "full")]
+
 use std::fs;
 use std::path::PathBuf;
 

@@ -135,8 +135,6 @@ pub struct Config {
     /// (RFC 8985 §7.2: 200).
     pub peer_ack_delay_ms: u16,
     /// Proportional rate reduction in recovery (RFC 9937).
-    ///
-    /// Without the feature `recovery` it says nothing.
     pub prr: bool,
     /// Undo the window reduction of a recovery that proves spurious (RFC 3522, RFC 3708).
     ///
@@ -228,11 +226,6 @@ impl Config {
         HAS_RECOVERY && self.rack
     }
 
-    /// Whether fast recovery sends in proportion to delivery.
-    pub(super) const fn reduces_in_proportion(&self) -> bool {
-        HAS_RECOVERY && self.prr
-    }
-
     /// Whether ACKs and timers are Linux's.
     pub(super) const fn linux_acks(&self) -> bool {
         #[cfg(feature = "linux-acks")]
@@ -250,8 +243,8 @@ impl Default for Config {
 
 /// Whether this build has selective acknowledgments (RFC 2018, 2883, 6675).
 pub(super) const HAS_SACK: bool = cfg!(feature = "sack");
-/// Whether it finds losses by time, probes for those of the tail, reduces in proportion, and undoes
-/// needless reductions (RFC 8985, 9937, 3522, 3708).
+/// Whether it finds losses by time, probes for those of the tail, and undoes needless reductions
+/// (RFC 8985, 3522, 3708).
 pub(super) const HAS_RECOVERY: bool = cfg!(feature = "recovery");
 /// Whether it has explicit congestion notification (RFC 3168).
 pub(super) const HAS_ECN: bool = cfg!(feature = "ecn");

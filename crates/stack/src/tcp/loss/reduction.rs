@@ -262,7 +262,7 @@ impl Loss {
     pub(super) fn leave_recovery(&mut self, sender: &Sender<'_>) {
         if self.phase == Phase::Recovery {
             let mut cwnd = self.congestion.ssthresh;
-            if !sender.config.reduces_in_proportion() {
+            if !sender.config.prr {
                 // Against a burst (RFC 6582 §3.2 step 3, option 1).
                 cwnd = cwnd.min(saturated(sender.flight().max(sender.smss) + sender.smss));
             }
@@ -282,7 +282,7 @@ impl Loss {
         delivered: u32,
         sender: &Sender<'_>,
     ) {
-        if !sender.config.reduces_in_proportion() || delivered == 0 {
+        if !sender.config.prr || delivered == 0 {
             return;
         }
         let pipe = self.pipe(sender.flight(), sender.smss);
