@@ -23,6 +23,11 @@ def test_a_capture_is_a_pcap_file_of_the_air_or_the_wire(tmp_path: Path) -> None
     assert struct.unpack("<I", wire[20:24])[0] != 283
 
 
+def test_a_capture_makes_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "deep" / "air.pcap"
+    assert motet.capture(CHAIN, str(file), duration_s=5) == file.read_bytes()
+
+
 def test_a_capture_is_of_one_run() -> None:
     with pytest.raises(motet.ScenarioError, match="one run"):
         motet.capture({**CHAIN, "sweep": {"topology.chain": [1, 2]}})

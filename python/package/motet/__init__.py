@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Union, overload
 
 from . import _given, _motet
@@ -134,7 +135,7 @@ def capture(
 ) -> bytes:
     """Runs a scenario once, and gives what was on the air as a pcap file, which Wireshark and ``motet decode`` read.
 
-    ``path``: writes the file there, too. ``wire``: the border router's wire instead of the air.
+    ``path``: writes the file there, too, and makes the folders that it is in. ``wire``: the border router's wire instead of the air.
 
     All other arguments are those of ``run``. The bytes are those of ``motet run --pcap``.
 
@@ -144,8 +145,9 @@ def capture(
     found = _plan(scenario, seed, 1, duration_s, files, None).capture(bool(wire), hook)
     if path is not None:
         must = "a path is where the capture goes"
-        with open(_given.path("path", path, must, ScenarioError), "wb") as file:
-            file.write(found)
+        where = Path(_given.path("path", path, must, ScenarioError))
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_bytes(found)
     return found
 
 
