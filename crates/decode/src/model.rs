@@ -197,6 +197,12 @@ impl Frame {
         (self.captured_len as u64) < u64::from(self.original_len)
     }
 
+    /// Sets the summary of a frame in which a header ends too early, or contradicts its format.
+    pub(super) fn say_broken(&mut self, protocol: &str) {
+        let what = if self.is_cut() { "cut" } else { "malformed" };
+        self.say(format_args!("{protocol}, {what}"));
+    }
+
     /// Adds the next layer inwards.
     pub(super) fn push(&mut self, layer: Layer) {
         self.layers.push(layer);

@@ -21,6 +21,7 @@ use motet::wire::ieee802154::{
     Address, Auxiliary, FrameType, Header, Level, PAN_BROADCAST, ParseError, Version,
 };
 
+use super::addressing::{RESERVED_MODE, VERSION_2015, address, pans};
 use super::elements::{self, Elements};
 use super::mac::{self, link_addr};
 use crate::Decoder;
@@ -395,28 +396,12 @@ fn read(r: &mut Reader<'_>) -> Result<Option<Envelope>, ParseError> {
     if modes.contains(&RESERVED_MODE) {
         return Err(ParseError::ReservedAddressingMode);
     }
-    let [has_dst_pan, has_src_pan] = match version {
-        VERSION_2015 => pans_2015(modes, envelope.pan_id_compression),
-        _ => [
-            modes[0] != 0,
-            modes[1] != 0 && !(envelope.pan_id_compression && modes[0] != 0),
-        ],
-    };
+    let [has_dst_pan, has_src_pan] = pans(version, modes, envelope.pan_id_compression);
     envelope.dst_pan = has_dst_pan.then(|| r.u16_le()).transpose()?;
     envelope.dst = address(r, modes[0])?;
     envelope.src_pan = has_src_pan.then(|| r.u16_le()).transpose()?;
     envelope.src = address(r, modes[1])?;
     Ok(Some(envelope))
-}
-
-/// Which PAN ids a frame of 2015 has, by the modes of its addresses (Table 7-2).
-const fn pans_2015([dst, src]: [u16; 2], compressed: bool) -> [bool; 2] {
-    match (dst, src) {
-        (0, 0) => [compressed, false],
-        (0, _) => [false, !compressed],
-        (_, 0) | (EXTENDED, EXTENDED) => [!compressed, false],
-        _ => [true, !compressed],
-    }
 }
 
 /// A multipurpose frame's control field has one byte or two, with bits of its own (§7.3.5).
@@ -448,18 +433,6 @@ fn multipurpose(r: &mut Reader<'_>, first: u8) -> Result<Option<Envelope>, Parse
         src_pan: None,
         src: address(r, modes[1])?,
     }))
-}
-
-fn address(r: &mut Reader<'_>, mode: u16) -> Result<Option<LinkAddr>, Truncated> {
-    match mode {
-        0 => Ok(None),
-        EXTENDED => {
-            let mut bytes: [u8; 8] = r.array()?;
-            bytes.reverse();
-            Ok(Some(LinkAddr::Extended(bytes)))
-        }
-        _ => Ok(Some(LinkAddr::Short(r.u16_le()?))),
-    }
 }
 
 fn security<'a>(r: &mut Reader<'a>) -> Result<Security<'a>, Truncated> {
@@ -572,10 +545,3 @@ impl Envelope {
             .remark("fcs", fcs_ok.map(|ok| if ok { "ok" } else { "wrong" }))
     }
 }
-
-/// Value of the frame version field for IEEE 802.15.4-2015 and its revisions.
-const VERSION_2015: u16 = 2;
-
-/// Addressing modes.
-const RESERVED_MODE: u16 = 1;
-const EXTENDED: u16 = 3;

@@ -19,7 +19,7 @@ pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, upper: Upper
     let message = match Message::parse(upper.bytes) {
         Ok(message) => message,
         Err(error) => {
-            frame.say("ICMPv6, malformed");
+            frame.say_broken("ICMPv6");
             return frame.malformed("icmpv6", error.reason());
         }
     };

@@ -39,7 +39,8 @@ fn explain_v6<'a>(frame: &mut Frame, packet: &'a [u8]) -> Next<'a> {
     let (header, payload) = match parsed {
         Ok(found) => found,
         Err(error) => {
-            frame.say("IPv6, malformed");
+            frame.say_broken("IPv6");
+            frame.layers.extend(source_alone(packet));
             return frame.malformed("ipv6", error.reason());
         }
     };
@@ -86,6 +87,14 @@ fn explain_v6<'a>(frame: &mut Frame, packet: &'a [u8]) -> Next<'a> {
         len: usize::from(header.payload_len).saturating_sub(walked),
     };
     Next::Protocol(extensions.next_header(), upper)
+}
+
+/// The sender, as far as a header that is not whole names it.
+fn source_alone(packet: &[u8]) -> Option<Layer> {
+    let src: [u8; 16] = *packet.get(SOURCE_AT..)?.first_chunk()?;
+    let is_v6 = packet.first()? >> 4 == 6;
+    let src = Ipv6Addr::from(src);
+    is_v6.then(|| Layer::new("ipv6", format!("{src} → ?")).hidden("src", src))
 }
 
 fn v6_layer(header: &Header, packet: &[u8]) -> Layer {
@@ -261,6 +270,40 @@ pub(super) fn about(packet: &[u8]) -> Option<String> {
     ))
 }
 
+/// Adds to `layer`, for programs, the ends of a packet of which only the start is here. Of a packet
+/// within another one: those of the inner one, as far as it is here.
+pub(super) fn ends(layer: Layer, packet: &[u8]) -> Layer {
+    let Ok((header, payload)) = Header::parse_start(packet) else {
+        return layer;
+    };
+    let mut extensions = Extensions::new(header.next_header, payload);
+    while let Ok(Some(_)) = extensions.next() {}
+    let (protocol, rest) = (extensions.next_header(), extensions.rest());
+    if protocol == next_header::IPV6 && Header::parse_start(rest).is_ok() {
+        return ends(layer, rest);
+    }
+    let mut layer = layer
+        .hidden("packet_src", header.src)
+        .hidden("packet_dst", header.dst)
+        .hidden("packet_protocol", protocol);
+    if let wire_tcp::NEXT_HEADER | wire_udp::NEXT_HEADER = protocol {
+        let found = ports("", rest).map(|ports| ports.fields);
+        layer.fields.extend(found.unwrap_or_default());
+    }
+    layer
+}
+
+/// The ports at the start of a TCP or UDP header that is not whole.
+pub(super) fn ports(layer: &'static str, bytes: &[u8]) -> Option<Layer> {
+    let (&[a, b, c, d], _) = bytes.split_first_chunk()?;
+    let [src, dst] = [[a, b], [c, d]].map(u16::from_be_bytes);
+    Some(
+        Layer::new(layer, format!("{src} → {dst}"))
+            .hidden("src_port", src)
+            .hidden("dst_port", dst),
+    )
+}
+
 const fn ecn_name(ecn: Ecn) -> &'static str {
     match ecn {
         Ecn::NotEct => "not ECT",
@@ -287,6 +330,9 @@ pub(super) fn protocol_name(protocol: u8) -> String {
         other => format!("protocol {other}"),
     }
 }
+
+/// Where the source address is in an IPv6 header (RFC 8200 §3).
+const SOURCE_AT: usize = 8;
 
 /// Packets within packets that are explained: a tunnel within ZEP within a tunnel.
 const DEPTH_MAX: u8 = 4;

@@ -15,6 +15,7 @@ use motet::wire::ieee802154::{
     self, Address, Beacon, Command, FrameType, Header, ParseError, Version,
 };
 
+use super::addressing::Begun;
 use crate::Decoder;
 use crate::ending::Ending;
 use crate::model::{Frame, Layer, Value, group, hex, hex8, hex16};
@@ -207,7 +208,8 @@ fn measured(strength: u8, quality: u8) -> Layer {
         .hidden("fcs_ok", quality & FCS_RIGHT != 0)
 }
 
-/// A frame that `decode` does not read: the fields of its frame control, and the reason.
+/// A frame that `decode` does not read: the fields of its frame control, what stands before the
+/// place where its header ends too early, and the reason.
 pub(super) fn refused(
     frame: &mut Frame,
     mpdu: &[u8],
@@ -235,6 +237,9 @@ pub(super) fn refused(
             .with("security", control & 1 << 3 != 0)
             .with("ack_request", control & 1 << 5 != 0)
             .with("information_elements", control & 1 << 9 != 0);
+        if error == ParseError::Truncated {
+            layer = begun(frame, layer, &Begun::of(mpdu));
+        }
     }
     frame.push(
         layer
@@ -249,6 +254,20 @@ pub(super) fn refused(
         | ParseError::Security => frame.undecoded("mac", error.reason()),
         _ => frame.malformed("mac", error.reason()),
     }
+}
+
+/// Adds to `layer` the fields of a header that is not whole.
+fn begun(frame: &mut Frame, layer: Layer, begun: &Begun) -> Layer {
+    if let Some(dst) = begun.dst {
+        let src = begun.src.map_or_else(|| "?".to_owned(), link_addr);
+        frame.between(src, link_addr(dst));
+    }
+    let pan = begun.dst_pan.or(begun.src_pan);
+    layer
+        .with("seq", begun.sequence)
+        .with("pan", pan.map(hex16))
+        .with("src", begun.src.map(link_addr))
+        .with("dst", begun.dst.map(link_addr))
 }
 
 fn acknowledgment(decoder: &mut Decoder, frame: &mut Frame, header: &Header, layer: Layer) {

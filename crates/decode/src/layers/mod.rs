@@ -4,6 +4,7 @@
 //! its own with an `explain` that returns a [`Next`], and a line here: by link type, EtherType, IP
 //! protocol, ICMPv6 type or UDP port.
 
+mod addressing;
 mod advertisement;
 pub(crate) mod bluetooth;
 mod coap;

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use motet::wire::checksum::Checksum;
 use motet::wire::tcp::{Flags, HEADER_LEN, Header, NEXT_HEADER, checksum_field};
 
+use super::ip;
 use crate::Decoder;
 use crate::conversation::{Observation, Relation, Segment};
 use crate::model::{Frame, Layer, Value, group, hex16};
@@ -25,7 +26,8 @@ pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, upper: Upper
     let (header, payload) = match Header::parse(segment) {
         Ok(found) => found,
         Err(error) => {
-            frame.say("TCP, malformed");
+            frame.say_broken("TCP");
+            frame.layers.extend(ip::ports("tcp", segment));
             return frame.malformed("tcp", error.reason());
         }
     };

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use motet::wire::udp::{self, Header};
 
+use super::ip;
 use crate::Decoder;
 use crate::model::{Frame, Layer, hex16};
 use crate::next::{Next, Upper};
@@ -16,7 +17,8 @@ pub(super) fn explain<'a>(decoder: &Decoder, frame: &mut Frame, upper: Upper<'a>
     let (header, payload) = match Header::parse(upper.bytes) {
         Ok(found) => found,
         Err(error) => {
-            frame.say("UDP, malformed");
+            frame.say_broken("UDP");
+            frame.layers.extend(ip::ports("udp", upper.bytes));
             return frame.malformed("udp", error.reason());
         }
     };

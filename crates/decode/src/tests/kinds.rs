@@ -367,3 +367,96 @@ fn hostile_headers_are_refused_in_words() {
         assert!(frame.status.problem().is_some(), "{link_type}: {frame:?}");
     }
 }
+
+/// A data frame of 2006 with long addresses, compressed, with a TCP segment.
+fn segment() -> Vec<u8> {
+    let mut mpdu = vec![0x61, 0xdc, 7, 0x54, 0x4d];
+    mpdu.extend([2, 0, 0, 0, 0, 0, 0, 2]);
+    mpdu.extend([1, 0, 0, 0, 0, 0, 0, 2]);
+    // IPHC: next header in line, hop limit 64, both addresses elided.
+    mpdu.extend([0x7a, 0x33, 6]);
+    mpdu.extend([0x9c, 0x40, 0x00, 0x50]);
+    mpdu.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 0x04, 0, 0, 0, 0, 0]);
+    mpdu.extend([b'x'; 20]);
+    mpdu
+}
+
+/// A field as people read it; nothing where there is none.
+fn word(frame: &Frame, layer: &str, key: &str) -> String {
+    let mut layers = frame.layers.iter().filter(|found| found.name == layer);
+    let fields = layers.next().map(|layer| &layer.fields[..]);
+    let mut fields = fields.unwrap_or_default().iter();
+    let found = fields.find(|found| found.key == key);
+    found.map_or_else(String::new, |field| field.value.to_string())
+}
+
+/// A capture of one frame of which so many bytes were kept.
+fn cut(link_type: u32, whole: &[u8], len: usize) -> Vec<u8> {
+    let mut file = pcap(link_type, &[whole[..len].to_vec()]);
+    let original_at = file.len() - len - 4;
+    file[original_at..original_at + 4].copy_from_slice(&(whole.len() as u32).to_le_bytes());
+    file
+}
+
+#[test]
+fn a_cut_header_shows_the_fields_that_are_there() {
+    let whole = segment();
+    let shown = |len: usize| {
+        let frame = frames(&cut(230, &whole, len)).remove(0);
+        assert!(matches!(frame.status, Status::Undecoded(_)), "{len}");
+        let word = |layer, key| word(&frame, layer, key);
+        [
+            word("mac", "seq"),
+            word("mac", "dst"),
+            word("mac", "src"),
+            word("ipv6", "src"),
+            word("tcp", "dst_port"),
+        ]
+    };
+    let [to, from] = [2, 1].map(|n| format!("02:00:00:00:00:00:00:{n:02x}"));
+    let (to, from) = (to.as_str(), from.as_str());
+    for (len, expected) in [
+        (2, ["", "", "", "", ""]),
+        (3, ["7", "", "", "", ""]),
+        (12, ["7", "", "", "", ""]),
+        (13, ["7", to, "", "", ""]),
+        (20, ["7", to, "", "", ""]),
+        (21, ["7", to, from, "", ""]),
+        (24, ["7", to, from, "fe80::1", ""]),
+        (28, ["7", to, from, "fe80::1", "80"]),
+        (40, ["7", to, from, "fe80::1", "80"]),
+    ] {
+        assert_eq!(shown(len), expected, "{len}");
+    }
+}
+
+#[test]
+fn a_cut_ipv6_header_names_its_sender() {
+    let mut packet = vec![0x60, 0, 0, 0, 0, 20, 6, 64];
+    packet.extend([0xfd; 16]);
+    packet.extend([0xfe; 16]);
+    packet.extend([0; 20]);
+    for (len, src) in [(23, ""), (24, "fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd")] {
+        let frame = frames(&cut(229, &packet, len)).remove(0);
+        assert_eq!(word(&frame, "ipv6", "src"), src);
+        assert_eq!(frame.summary, "IPv6, cut");
+    }
+}
+
+#[test]
+fn a_first_fragment_says_whose_packet_it_begins() {
+    let mut mpdu = segment()[..21].to_vec();
+    mpdu.extend([0xc0, 100, 0, 9]);
+    mpdu.extend(&segment()[21..]);
+    let frame = frames(&pcap(230, &[mpdu])).remove(0);
+    assert_eq!(frame.status, Status::Fragment);
+    for (key, value) in [
+        ("packet_src", "fe80::1"),
+        ("packet_dst", "fe80::2"),
+        ("packet_protocol", "6"),
+        ("src_port", "40000"),
+        ("dst_port", "80"),
+    ] {
+        assert_eq!(word(&frame, "fragment", key), value, "{key}");
+    }
+}
