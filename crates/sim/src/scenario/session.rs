@@ -22,7 +22,7 @@ use crate::air::log::Seen;
 use crate::air::radio::{OFF_MIN, State};
 use crate::capture::Capture;
 use crate::net::moves;
-use crate::net::network::{Arrivals, Network, RADIO};
+use crate::net::network::{Arrivals, RADIO};
 use crate::net::outages::Switch;
 use crate::net::run::{Ended, Next, Stretch};
 use crate::net::topology::TopologyError;
@@ -213,7 +213,11 @@ impl Session {
     }
 
     /// The network at this moment.
-    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Network<'_>) -> T) -> T {
+    #[cfg(all(feature = "captures", feature = "firmware"))]
+    pub(crate) fn inspect<T>(
+        &self,
+        look: impl FnOnce(&crate::net::network::Network<'_>) -> T,
+    ) -> T {
         self.cell
             .with_dependent(|_, going| look(&going.run.network))
     }

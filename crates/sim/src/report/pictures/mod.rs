@@ -1,6 +1,7 @@
 //! Plots of results, and the pages that show them.
 
 mod criteria;
+mod faults;
 mod figures;
 mod grouped;
 mod html;

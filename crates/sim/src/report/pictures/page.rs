@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::faults;
 use super::figures::{percent, point_figures, short, shown};
 use super::html::{document, grid};
 use super::map::moved;
@@ -9,8 +10,7 @@ use super::sweeps::sweep_figures;
 use super::theme::{escape, series_css, standalone};
 use crate::report::Provenance;
 use crate::report::metrics::{METRICS, Metric, Summary, groups};
-use crate::scenario::RunResult;
-use crate::scenario::{Plan, Point};
+use crate::scenario::{FlowKind, Plan, Point, RunResult};
 use crate::stats::measured;
 
 /// The report as one HTML page, with the origin of its results and the whole scenario at the end.
@@ -28,8 +28,9 @@ pub fn page(plan: &Plan, results: &[RunResult], provenance: &Provenance) -> Stri
             continue;
         };
         let content = format!(
-            "{}{}{}",
+            "{}{}{}{}",
             tiles(point, run),
+            flows(plan, results),
             grid(&point_figures(point, run, "")),
             changes(point, run)
         );
@@ -178,45 +179,39 @@ fn header(plan: &Plan, results: &[RunResult]) -> String {
     )
 }
 
-/// The faults, and the changes of parents, in the order of time.
+/// The faults and how they mended, then the changes of parents in the order of time.
 fn changes(point: &Point, run: &RunResult) -> String {
-    let faults = point.scenario.faults.iter().map(|fault| {
-        let lasts = fault
-            .for_s
-            .map_or("for good".to_owned(), |for_s| format!("for {for_s} s"));
-        match fault.to {
-            None => (fault.at_s, fault.node, format!("switched off {lasts}")),
-            Some(to) => (
-                fault.at_s,
-                fault.node,
-                format!("link to {to} changed {lasts}"),
-            ),
-        }
-    });
-    let moves = run.moves.iter();
-    let moves = moves.map(|step| (step.at_s, step.node, moved(step)));
-    let mut all: Vec<(f64, usize, String)> = faults.chain(moves).collect();
-    if all.is_empty() {
-        return String::new();
+    let broke = faults::table(point, run);
+    let broke = match broke.is_empty() {
+        true => broke,
+        false => section("What broke, and how it mended", &broke),
+    };
+    if run.moves.is_empty() {
+        return broke;
     }
-    all.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
     let mut rows = String::from("<table><tr><th>s</th><th>node</th><th>what</th></tr>");
-    for (at_s, node, what) in all.iter().take(CHANGES_SHOWN) {
+    for step in run.moves.iter().take(CHANGES_SHOWN) {
+        let what = moved(step);
         let _ = write!(
             rows,
-            "<tr><td>{at_s:.1}</td><td>{node}</td><td>{}</td></tr>",
-            escape(what)
+            "<tr><td>{:.1}</td><td>{}</td><td>{}</td></tr>",
+            step.at_s,
+            step.node,
+            escape(&what)
         );
     }
     rows += "</table>";
-    let left_out = all.len().saturating_sub(CHANGES_SHOWN);
+    let left_out = run.moves.len().saturating_sub(CHANGES_SHOWN);
     if left_out > 0 {
         let _ = write!(
             rows,
             "<p class=\"quiet\">{left_out} more are in results.jsonl.</p>"
         );
     }
-    section("What broke, and who moved when", &rows)
+    let count = run.moves.len();
+    format!(
+        "{broke}<details><summary>Who moved when <small>{count} changes of parents</small></summary>{rows}</details>"
+    )
 }
 
 /// The figures that matter most, large.
@@ -285,6 +280,15 @@ fn tiles(point: &Point, run: &RunResult) -> String {
     text + "</div>"
 }
 
+/// Who used what in a run alone, and what it brought: where there are several, each point has rows.
+fn flows(plan: &Plan, results: &[RunResult]) -> String {
+    let is_one = plan.runs() == 1 && plan.points.iter().all(|it| it.scenario.flows.len() > 1);
+    match is_one {
+        true => section("Every flow", &table(plan, results)),
+        false => String::new(),
+    }
+}
+
 fn label(point: &Point) -> String {
     let values = point.values.iter();
     let values = values.map(|(key, value)| format!("{} {}", short(key), shown(value)));
@@ -334,7 +338,11 @@ fn flow_rows(point: &Point, metrics: &[&Metric], runs: &[&RunResult]) -> String 
     });
     let columns: Vec<(f64, Vec<Option<Summary>>)> = columns.collect();
     let rows = flows.iter().enumerate().map(|(flow, settings)| {
-        let route = format!("{} → {}", settings.from, settings.to);
+        let kind = match settings.kind {
+            FlowKind::Bulk => String::new(),
+            kind => format!(", {}", kind.name()),
+        };
+        let route = format!("{} → {}{kind}", settings.from, settings.to);
         let cells = columns.iter();
         let cells = cells.map(|(factor, cells)| cell(cells[flow], *factor));
         row(point, &route, cells)
