@@ -211,16 +211,20 @@ impl Reader {
             }
         };
         let original_len = fields.u32()?;
-        let captured = match captured_len {
-            Some(len) => fields.take(len as usize)?,
-            None => fields.rest,
+        // What says its own length may be longer than the snap length: writers copy the latter from
+        // files whose frames did not keep to it.
+        let data = match captured_len {
+            Some(len) => fields.take(len as usize)?.to_vec(),
+            None => {
+                let snap_len = match interface.snap_len {
+                    0 => u32::MAX,
+                    len => len,
+                };
+                let mut data = fields.rest.to_vec();
+                data.truncate(original_len.min(snap_len) as usize);
+                data
+            }
         };
-        let snap_len = match interface.snap_len {
-            0 => u32::MAX,
-            len => len,
-        };
-        let mut data = captured.to_vec();
-        data.truncate(original_len.min(snap_len) as usize);
         Ok(Record {
             epoch_ns: interface.epoch_ns(units),
             link_type: LinkType(interface.link_type.into()),

@@ -387,6 +387,16 @@ fn a_frame_longer_than_the_snap_length_is_read() {
 }
 
 #[test]
+fn a_packet_of_pcapng_is_as_long_as_it_says() {
+    let data = frame();
+    let mut file = pcapng(false, None, 0, 195, &data);
+    // The snap length stands behind the section's block, and type, length and link type.
+    file[48..52].copy_from_slice(&13_u32.to_le_bytes());
+    let records = records(file).expect("well formed");
+    assert_eq!(records[0].data, data);
+}
+
+#[test]
 fn every_link_type_leads_to_the_same_frame() {
     let psdu = frame();
     let mpdu = &psdu[..psdu.len() - 2];

@@ -186,7 +186,11 @@ impl Inside<'_> {
         mpdu: &'m [u8],
         at: usize,
     ) -> Next<'m> {
-        let mic_len = self.security.map_or(0, Security::mic_len);
+        // Of a frame that was cut, what stands last is no MIC.
+        let mic_len = match frame.is_cut() {
+            true => 0,
+            false => self.security.map_or(0, Security::mic_len),
+        };
         let end = mpdu.len().checked_sub(mic_len).filter(|end| at <= *end);
         let Some((content, mic)) = end.and_then(|end| mpdu.split_at_checked(end)) else {
             return frame.malformed("security", "the frame ends within its MIC");
@@ -213,6 +217,13 @@ impl Inside<'_> {
                 Elements::Done(Some(packet)) => self.payload(decoder, frame, packet.into()),
                 _ => self.payload(decoder, frame, r.rest().into()),
             };
+        }
+        if frame.is_cut() {
+            frame.payload(r.rest());
+            return frame.undecoded(
+                "security",
+                "the payload is encrypted, and was not captured whole",
+            );
         }
         let opened = self.open(decoder, frame, mpdu, content.len() - r.len());
         match (opened, elements) {

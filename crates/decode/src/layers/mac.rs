@@ -208,8 +208,8 @@ fn measured(strength: u8, quality: u8) -> Layer {
         .hidden("fcs_ok", quality & FCS_RIGHT != 0)
 }
 
-/// A frame that `decode` does not read: the fields of its frame control, what stands before the
-/// place where its header ends too early, and the reason.
+/// A frame that `decode` does not read: the fields of its frame control, what its header shows
+/// besides, which may end too early, and the reason.
 pub(super) fn refused(
     frame: &mut Frame,
     mpdu: &[u8],
@@ -237,9 +237,7 @@ pub(super) fn refused(
             .with("security", control & 1 << 3 != 0)
             .with("ack_request", control & 1 << 5 != 0)
             .with("information_elements", control & 1 << 9 != 0);
-        if error == ParseError::Truncated {
-            layer = begun(frame, layer, &Begun::of(mpdu));
-        }
+        layer = begun(frame, layer, &Begun::of(mpdu));
     }
     frame.push(
         layer
@@ -256,7 +254,7 @@ pub(super) fn refused(
     }
 }
 
-/// Adds to `layer` the fields of a header that is not whole.
+/// Adds to `layer` the fields of a header that is refused.
 fn begun(frame: &mut Frame, layer: Layer, begun: &Begun) -> Layer {
     if let Some(dst) = begun.dst {
         let src = begun.src.map_or_else(|| "?".to_owned(), link_addr);

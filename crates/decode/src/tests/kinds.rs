@@ -460,3 +460,21 @@ fn a_first_fragment_says_whose_packet_it_begins() {
         assert_eq!(word(&frame, "fragment", key), value, "{key}");
     }
 }
+
+#[test]
+fn a_cut_frame_that_is_encrypted_is_not_opened_by_a_guess() {
+    // Level 5, key index 1; a payload of ten bytes and a MIC of four.
+    let mut whole = vec![0x69, 0x98, 7, 0x54, 0x4d, 2, 0, 1, 0, 0x0d, 1, 0, 0, 0, 1];
+    whole.extend([0xee; 14]);
+    let frame = frames(&cut(230, &whole, 24)).remove(0);
+    let reason = frame
+        .status
+        .problem()
+        .map(|problem| problem.reason.as_str());
+    assert_eq!(
+        reason,
+        Some("the payload is encrypted, and was not captured whole")
+    );
+    assert!(frame.layers.iter().all(|layer| layer.name != "mic"));
+    assert_eq!(word(&frame, "security", "frame_counter"), "1");
+}
