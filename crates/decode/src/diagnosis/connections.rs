@@ -40,7 +40,7 @@ impl Findings {
                 false => String::new(),
             };
             let text = format!(
-                "the handshake took {} and {}{slow}",
+                "the handshake of {name} took {} and {}{slow}",
                 counted(syns, "SYN"),
                 counted(syn_acks, "SYN-ACK")
             );
@@ -49,7 +49,8 @@ impl Findings {
         }
         let (stall_s, frames, rtt_s) = flow.stall;
         if stall_s >= STALL_S.max(STALL_RTTS * rtt_s) {
-            let text = format!("the flow stands still for {stall_s:.0} s with data under way");
+            let text =
+                format!("the flow {name} stands still for {stall_s:.0} s with data under way");
             self.add(68, "stall", &name, text, &frames);
         }
         let [client, server] = &flow.ends;

@@ -62,8 +62,8 @@ pub(super) struct Node {
     pub(super) last_s: f64,
     rssi: (f64, u64),
     pub(super) data_frames: u64,
-    /// The last frame's sequence number, and whom it was for.
-    last_sequence: Option<(u8, Option<String>)>,
+    /// The last frame's sequence number, whom it was for, and whether it was a poll.
+    last_sequence: Option<(u8, Option<String>, bool)>,
     /// Frames of which an attempt was heard, each counted once, and sequence numbers between them
     /// that were not.
     heard: u64,
@@ -141,17 +141,20 @@ impl Node {
 
     /// How far a frame's number is ahead of the last one's, modulo 256.
     fn step(&self, sequence: u8) -> Option<u8> {
-        let (last, _) = self.last_sequence.as_ref()?;
+        let (last, ..) = self.last_sequence.as_ref()?;
         Some(sequence.wrapping_sub(*last))
     }
 
     /// Whether a step is one back, as by another sender. One that goes on with one neighbour before
-    /// another is done repeats its numbers.
-    fn is_back(&self, step: u8, dst: Option<&str>) -> bool {
+    /// another is done repeats its numbers, and so does one that polls before a frame that waits for
+    /// its next attempt.
+    fn is_back(&self, step: u8, dst: Option<&str>, polls: bool) -> bool {
         let last = self.last_sequence.as_ref();
-        let is_to_another = last.is_some_and(|(_, before)| before.as_deref() != dst);
+        let is_between = last.is_some_and(|(_, before, has_polled)| {
+            before.as_deref() != dst || *has_polled != polls
+        });
         let is_small = step == 0 || step >= STEP_BACK;
-        (step == 0 || step > 128) && !(is_small && is_to_another)
+        (step == 0 || step > 128) && !(is_small && is_between)
     }
 
     pub(super) fn rssi_dbm(&self) -> Option<f64> {
@@ -278,10 +281,10 @@ impl Stations {
                 .is_some_and(|layer| asks.contains(&layer.title.as_str()))
         });
         node.asked_after += u64::from(solicits);
-        if view
+        let polls = view
             .layer("command")
-            .is_some_and(|command| command.title == "data request")
-        {
+            .is_some_and(|command| command.title == "data request");
+        if polls {
             node.polls.add(at_s);
         } else {
             node.polls.other_s = at_s;
@@ -297,7 +300,7 @@ impl Stations {
         if let Some(sequence) = sequence {
             let dst = view.text("mac", "dst");
             let step = node.step(sequence);
-            if step.is_some_and(|step| node.is_back(step, dst)) {
+            if step.is_some_and(|step| node.is_back(step, dst, polls)) {
                 node.steps_back.add(number, at_s);
             }
             node.heard += 1;
@@ -315,7 +318,7 @@ impl Stations {
                 restart.count += 1;
                 restart.frame = number;
             }
-            node.last_sequence = Some((sequence, dst.map(str::to_owned)));
+            node.last_sequence = Some((sequence, dst.map(str::to_owned), polls));
         }
     }
 
