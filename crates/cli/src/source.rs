@@ -3,9 +3,10 @@
 //! Left out: what becomes of the frames.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use flate2::read::MultiGzDecoder;
 use motet_decode::{Capture, CaptureError, Context, Decoder, Ending};
 
 use crate::error::Error;
@@ -14,7 +15,7 @@ use crate::keys::CaptureKeys;
 /// A capture, its keys and its contexts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
-    /// The capture file; `-` reads standard input.
+    /// The capture file, gzipped or not; `-` reads standard input.
     #[arg(value_name = "FILE.pcap")]
     pub(crate) file: PathBuf,
 
@@ -138,6 +139,24 @@ fn open_file(path: &Path, is_spinel: bool) -> Result<Capture, CaptureError> {
     };
     match is_spinel {
         true => Capture::of_serial_line(input),
-        false => Capture::new(input),
+        false => Capture::new(unzipped(input).map_err(CaptureError::Io)?),
     }
 }
+
+/// The content of what gzip has compressed, as captures are published; all else as it is.
+fn unzipped(mut input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
+    let mut head = Vec::new();
+    input
+        .by_ref()
+        .take(GZIP.len() as u64)
+        .read_to_end(&mut head)?;
+    let is_zipped = head == GZIP;
+    let whole = Cursor::new(head).chain(input);
+    Ok(match is_zipped {
+        true => Box::new(MultiGzDecoder::new(whole)),
+        false => Box::new(whole),
+    })
+}
+
+/// How such a file begins (RFC 1952 §2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];

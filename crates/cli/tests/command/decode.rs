@@ -532,7 +532,8 @@ fn what_is_no_capture_is_refused_in_a_sentence() {
             file("text", b"This is not a capture.\n"),
             "not a pcap or pcapng capture",
         ),
-        (file("gzip", &[0x1f, 0x8b, 8, 0, 0, 0]), "gzip"),
+        (file("gzip", &[0x1f, 0x8b, 8, 0, 0, 0]), "end of file"),
+        (file("zstd", &[0x28, 0xb5, 0x2f, 0xfd, 0, 0]), "zstd"),
         (file("short", b"hi"), "not a pcap or pcapng capture"),
         (
             file("wifi", &wifi),
@@ -549,6 +550,27 @@ fn what_is_no_capture_is_refused_in_a_sentence() {
         for options in [&[][..], &["--json"]] {
             assert_refused(&decode(&path, options), 2, &["cannot decode", words]);
         }
+    }
+}
+
+#[test]
+fn a_gzipped_capture_is_read_as_its_content() {
+    let Some(file) = capture(PLUGTEST) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let zipped = folder.path().join("frames.pcap.gz");
+    let to = std::fs::File::create(&zipped).expect("a file");
+    let mut encoder = flate2::write::GzEncoder::new(to, flate2::Compression::default());
+    let bytes = std::fs::read(&file).expect("the capture is there");
+    std::io::Write::write_all(&mut encoder, &bytes).expect("written");
+    encoder.finish().expect("written");
+    for options in [&[][..], &["--json"]] {
+        let [plain, zipped] = [&file, &zipped].map(|path| decode(path, options));
+        assert!(
+            plain.status.success() && plain.stdout == zipped.stdout,
+            "{zipped:?}"
+        );
     }
 }
 
