@@ -519,15 +519,16 @@ pub(crate) mod linux {
             Some(AppName::Coap) => writeln!(
                 stderr,
                 "this host: {0}\n\
-                 each mote answers ping, and puts readings to coap://[{0}]/r, four at a time",
+                 each mote answers ping,\n\
+                 and puts readings to coap://[{0}]/r, four at a time",
                 plan::HOST
             ),
             _ => writeln!(
                 stderr,
                 "this host: {}\n\
-                 each mote answers ping, echo (TCP and UDP 7), discard (TCP and UDP 9), chargen (TCP 19) \
-                 and iperf3 (5201){besides},\n\
-                 and serves {connections} TCP connection{plural} at a time (--connections)",
+                 each mote answers ping, echo (TCP and UDP 7), discard (TCP and UDP 9),\n\
+                 chargen (TCP 19) and iperf3 (5201){besides}, and serves\n\
+                 {connections} TCP connection{plural} at a time (--connections)",
                 plan::HOST
             ),
         };
