@@ -46,7 +46,10 @@ pub(crate) const SETS: [(&str, &str); 52] = [
     ("mesh,recovery", "a sensor with all of loss recovery"),
     ("mesh,timestamps", "a sensor with timestamps"),
     ("ecn,mesh", "a sensor that takes congestion marks"),
-    ("mesh,syn-cookies", "a sensor that answers any number of SYNs"),
+    (
+        "mesh,syn-cookies",
+        "a sensor that answers any number of SYNs",
+    ),
     (
         "offload,tcp",
         "`motet-c`, the smallest `motet-embassy` for a radio that makes attempts by itself",

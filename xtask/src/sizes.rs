@@ -159,70 +159,21 @@ impl Sizes {
 /// The command: prints the figures, writes the snapshot on demand.
 pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result<bool> {
     let budget = Budget::read(workspace)?;
-    let Measured {
-        sizes,
-        code,
-        tcp_code,
-        rpl_code,
-        ble_code,
-        tcple_code,
-        security_code,
-        sleepy_code,
-        over,
-        thread_code,
-        panics,
-    } = measure(workspace)?;
+    let measured = measure(workspace)?;
+    let Measured { sizes, panics, .. } = &measured;
     match format {
-        Format::Json => println!("{}", serde_json::to_string(&sizes)?),
+        Format::Json => println!("{}", serde_json::to_string(sizes)?),
         Format::Markdown => {
             let command = "cargo xtask sizes --markdown";
             println!("{}", heading(workspace, "Sizes", command));
-            print!(
-                "{}",
-                page(
-                    &sizes,
-                    &code,
-                    &budget,
-                    &[
-                        tcp_code,
-                        rpl_code,
-                        ble_code,
-                        tcple_code,
-                        security_code,
-                        sleepy_code,
-                        thread_code
-                    ]
-                )
-            );
+            print!("{}", measured.page(&budget));
         }
         Format::Table => {
             let snapshot = read_snapshot(workspace).ok();
-            print!("{}", table(&sizes, snapshot.as_ref(), &budget));
-            let modules = budget.modules(&code);
-            print!("\nminimal node's code by module, and its budget\n{modules}");
-            print!("\n{}{}", tcp_verdict(&sizes, &budget), rows(&tcp_code));
-            print!("\n{}{}", rpl_verdict(&sizes, &budget), rows(&rpl_code));
-            print!("\n{}{}", ble_verdict(&sizes, &budget), rows(&ble_code));
-            print!("\n{}{}", tcple_verdict(&sizes, &budget), rows(&tcple_code));
-            print!(
-                "\n{}{}",
-                security_verdict(&sizes, &budget),
-                rows(&security_code)
-            );
-            print!("\n{}{}", sleepy_verdict(&sizes), rows(&sleepy_code));
-            print!(
-                "\n{}",
-                over.verdict(budget.figure("over_text_bytes").unwrap_or(u32::MAX))
-            );
-            print!(
-                "\n{}{}",
-                thread_verdict(&sizes, &budget),
-                rows(&thread_code)
-            );
-            print!("\n{}", full_verdict(&sizes, &budget));
+            print!("{}", measured.tables(snapshot.as_ref(), &budget));
         }
     }
-    for line in &panics {
+    for line in panics {
         eprintln!("a panic is reachable from {line}");
     }
     if update {
@@ -230,12 +181,50 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
             sizes.stack_high_water_bytes.is_some(),
             "the snapshot needs the stack's depth, so install {QEMU} first"
         );
-        let mut text = serde_json::to_string_pretty(&sizes)?;
+        let mut text = serde_json::to_string_pretty(sizes)?;
         text.push('\n');
         let path = snapshot_path(workspace);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(panics.is_empty())
+}
+
+impl Measured {
+    /// The page of evidence.
+    fn page(&self, budget: &Budget) -> String {
+        let added = [
+            &self.tcp_code,
+            &self.rpl_code,
+            &self.ble_code,
+            &self.tcple_code,
+            &self.security_code,
+            &self.sleepy_code,
+            &self.thread_code,
+        ];
+        page(&self.sizes, &self.code, budget, &added)
+    }
+
+    /// What a terminal shows: all figures, and the parts of the code, each beside its budget.
+    fn tables(&self, snapshot: Option<&Sizes>, budget: &Budget) -> String {
+        let sizes = &self.sizes;
+        let over_max = budget.figure("over_text_bytes").unwrap_or(u32::MAX);
+        [
+            table(sizes, snapshot, budget),
+            "minimal node's code by module, and its budget".to_owned()
+                + "\n"
+                + &budget.modules(&self.code),
+            tcp_verdict(sizes, budget) + &rows(&self.tcp_code),
+            rpl_verdict(sizes, budget) + &rows(&self.rpl_code),
+            ble_verdict(sizes, budget) + &rows(&self.ble_code),
+            tcple_verdict(sizes, budget) + &rows(&self.tcple_code),
+            security_verdict(sizes, budget) + &rows(&self.security_code),
+            sleepy_verdict(sizes) + &rows(&self.sleepy_code),
+            self.over.verdict(over_max),
+            thread_verdict(sizes, budget) + &rows(&self.thread_code),
+            full_verdict(sizes, budget),
+        ]
+        .join("\n")
+    }
 }
 
 /// The step of the check: nothing grew much, no panic is reachable, the node fits its RAM.
@@ -518,7 +507,7 @@ fn page(
         security_code,
         sleepy_code,
         thread_code,
-    ]: &[BTreeMap<String, i64>; 7],
+    ]: &[&BTreeMap<String, i64>; 7],
 ) -> String {
     let figures = sizes.rows().map(|(name, value)| {
         let value = value.map_or_else(|| "not measured".to_owned(), |value| value.to_string());
@@ -687,8 +676,8 @@ mod tests {
 
     #[test]
     fn a_page_has_every_figure_and_the_largest_file_first() {
-        let code = [("mac".to_owned(), 7), ("tcp".to_owned(), 90)].into();
-        let each = std::array::from_fn(|_| BTreeMap::clone(&code));
+        let code = BTreeMap::from([("mac".to_owned(), 7), ("tcp".to_owned(), 90)]);
+        let each = [&code; 7];
         let budget = toml::from_str(include_str!("../../firmware/budget.toml")).unwrap();
         let text = page(&SNAPSHOT, &code, &budget, &each);
         assert!(text.contains("| `connection_bytes` | 300 |\n"), "{text}");
