@@ -258,6 +258,21 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         Ok(())
     }
 
+    /// Erases the next page that the image under way needs and that is not erased; returns whether
+    /// there are more.
+    pub(crate) async fn erase_next(&mut self) -> Result<bool, SlotError> {
+        self.settle();
+        let begin = self.written.next_multiple_of(Pages::<F>::PAGE);
+        let at = self.erased.max(begin);
+        if self.phase != Phase::Receiving || at >= self.total {
+            return Ok(false);
+        }
+        self.is_unsettled = true;
+        self.erase_up_to(at + 1).await?;
+        self.is_unsettled = false;
+        Ok(self.erased < self.total)
+    }
+
     /// Verifies the image that is now whole, and makes it pending: MCUboot tries it at the next
     /// reset, and keeps it if it confirms itself. An image that does not pass is given up.
     ///

@@ -1,5 +1,6 @@
 //! From a body into the slot.
 
+use embassy_futures::yield_now;
 use embedded_io_async::Read;
 use embedded_storage_async::nor_flash::NorFlash;
 
@@ -23,7 +24,7 @@ impl<E> From<SlotError> for Fault<E> {
 
 /// Stores a body whose first byte is the image's byte `first` of `total`, and verifies the image
 /// once it is whole: its version, or `None` where bytes are missing. Between two pieces of the body
-/// others may read what is stored.
+/// others may read what is stored. Of an image of which only the header came, all pages are erased.
 pub(crate) async fn store<F: NorFlash, S: NorFlash, R: Read>(
     shared: &Shared<F, S>,
     body: &mut Body<'_, R>,
@@ -40,9 +41,15 @@ pub(crate) async fn store<F: NorFlash, S: NorFlash, R: Read>(
         shared.change().await.append(bytes).await?;
     }
     let mut slot = shared.change().await;
-    if slot.stored() < total {
-        return Ok(None);
+    if slot.stored() == total {
+        return Ok(Some(slot.finish().await?));
     }
-    let version = slot.finish().await?;
-    Ok(Some(version))
+    if slot.stored() <= Header::LEN as u32 {
+        drop(slot);
+        // The image is announced: whoever sends the rest later does not wait for flash then.
+        while shared.change().await.erase_next().await? {
+            yield_now().await;
+        }
+    }
+    Ok(None)
 }

@@ -174,8 +174,8 @@ impl<'p> Bringing<'p> {
     }
 }
 
-/// Gives a mote that has nothing of the image the first bytes, so that one that erases its slot
-/// ahead has done so when its turn comes. What goes wrong its turn shows again.
+/// Gives a mote that has nothing of the image its header: it has erased its slot when its turn
+/// comes. What goes wrong its turn shows again.
 pub(super) fn prepare(client: &Client<'_>, image: &[u8]) {
     if matches!(held(client, image), Ok(Held::Part(0) | Held::Other)) {
         let _ = client.put(image, 0..image.len().min(Header::LEN), |_| {});

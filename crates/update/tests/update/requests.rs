@@ -116,6 +116,31 @@ fn an_upload_goes_on_where_the_stored_bytes_end() {
     assert_eq!(answer.text(), "a whole image of 9072 bytes is stored");
 }
 
+/// A sender that comes later finds flash erased.
+#[test]
+fn an_image_whose_header_comes_alone_has_its_pages_erased() {
+    let chip = chip();
+    let firmware = firmware(&chip, Access::Open);
+    let old = image(&noise(20_000, 2), [1; 8]);
+    assert_eq!(ask(&firmware, &put(0, &old, old.len())).status, 201);
+    let image = small();
+    let answer = ask(&firmware, &put(0, &image[..32], image.len()));
+    assert_eq!(
+        (answer.status, answer.text()),
+        (202, "32 of 9072 bytes are stored")
+    );
+    let is_erased = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0xFF);
+    {
+        let bytes = chip.bytes.borrow();
+        let slot = &bytes[8_192..];
+        assert_eq!(slot[..32], image[..32]);
+        assert!(is_erased(&slot[32..3 * 4_096]));
+        assert!(!is_erased(&slot[3 * 4_096..20_000]), "not the image's");
+    }
+    let rest = ask(&firmware, &put(32, &image[32..], image.len()));
+    assert_eq!(rest.status, 201);
+}
+
 #[test]
 fn what_is_refused_keeps_what_was_stored() {
     let (chip, image) = (chip(), small());

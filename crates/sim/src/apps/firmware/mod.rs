@@ -79,7 +79,6 @@ impl Device {
         if self.running.is_none() {
             let (slot, notes) = self.flash.partitions();
             let slot = block_on(Slot::open(slot, notes, self.demands.clone())).ok()?;
-            let slot = slot.erasing_ahead();
             self.running = Some(Running {
                 resource: Rc::new(Firmware::new(slot, self.access)),
                 dial: Rc::default(),

@@ -72,8 +72,8 @@ impl Push {
         }
     }
 
-    /// Gives a mote that has nothing of the image the first bytes, so that one that erases its slot
-    /// ahead has done so when its turn comes. What goes wrong its turn shows again.
+    /// Gives a mote that has nothing of the image its header: it has erased its slot when its turn
+    /// comes. What goes wrong its turn shows again.
     async fn prepare(&self, mote: usize) {
         if let Ok(0) = self.ask(mote).await {
             let end = self.image.len().min(FIRST_LEN);
@@ -281,5 +281,5 @@ const PARTS: usize = 3;
 /// A page of flash.
 const PAGE_LEN: usize = 4_096;
 
-/// Bytes that begin an upload: the image's header.
+/// Bytes that announce an image: its header.
 const FIRST_LEN: usize = Header::LEN;
