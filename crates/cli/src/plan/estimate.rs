@@ -583,7 +583,8 @@ mod tests {
         assert_eq!(tiny.seconds.unwrap()[1], 9.0);
     }
 
-    /// Whole updates, by other seeds than a plan's: of other lengths, over other hops, in other air.
+    /// Whole updates by other seeds than a plan's: of several lengths, over several hops, in several
+    /// airs.
     ///
     /// `cargo test --release -p motet-cli --lib -- --ignored --nocapture updates_that_no_plan`
     #[test]

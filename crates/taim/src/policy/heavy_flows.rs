@@ -288,9 +288,9 @@ const STEP: Duration = Duration::from_secs(1);
 /// The part of a flow's past that each step forgets: one in this many.
 const PAST: u64 = 8;
 
-/// What the busiest flow of `auto` counts as moving at least, weighted: 200 bytes a second. Where
-/// nobody else sends up, readings each ten seconds would else contend: nothing shows their rest, for
-/// what comes after an acknowledgment looks like a slow answer to it.
+/// What the busiest flow of `auto` counts as moving at least, weighted: 200 bytes a second. Else
+/// readings each ten seconds would contend where nobody else sends up: nothing shows their rest,
+/// for what comes after an acknowledgment looks like a slow answer to it.
 const MOST_MIN: u64 = 1_600;
 
 /// A flow is light that moves less than such a part of what the busiest one moves.
@@ -444,8 +444,8 @@ mod tests {
         }
     }
 
-    /// Twelve motes with a reading each ten seconds once were a crowd where nobody else sent up, and
-    /// their acknowledgments were held for up to a minute.
+    /// Twelve motes with a reading each ten seconds once were a crowd where nobody else sent up,
+    /// and their acknowledgments were held for up to a minute.
     #[test]
     fn readings_are_no_crowd_of_auto_where_nobody_else_sends() {
         let mut loads = HeavyFlows::patient();

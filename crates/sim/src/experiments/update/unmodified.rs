@@ -4,8 +4,8 @@
 //! Purpose: one scenario for the rows of `combined-update` and for `motet plan`. The host sends a
 //! block, waits for one byte, and sends the next, as ESPHome does. The device has what ESP-IDF
 //! gives lwIP, as far as this stack's settings reach: four segments of 12 frames, ACKs delayed by
-//! 250 ms, neither SACK nor timestamps nor ECN. The mesh has what OpenThread has: 16 attempts for a frame,
-//! no pace, one queue at the border router. Other motes send readings meanwhile.
+//! 250 ms, neither SACK nor timestamps nor ECN. The mesh has what OpenThread has: 16 attempts for a
+//! frame, no pace, one queue at the border router. Other motes send readings meanwhile.
 //! `cargo xtask peers` has lwIP itself.
 
 use std::fmt::Write as _;
