@@ -111,7 +111,7 @@ impl TwoLinks {
             peers: MaybeUninit::uninit(),
             #[cfg(feature = "tcple")]
             tcple: TcpleStorage {
-                sides: [TcpleConnection::NEW],
+                sides: [TcpleConnection::EMPTY],
                 segments: [[0; HELD_LEN]; 2],
                 held: MaybeUninit::uninit(),
             },

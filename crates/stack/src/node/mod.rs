@@ -195,7 +195,10 @@ pub const ACTION_LEN_MAX: usize = IPV6_MTU_MIN;
 impl<'m> Node<'m> {
     /// A node that speaks no TCP itself, as a relay may be; otherwise as
     #[cfg_attr(feature = "tcp-small", doc = "[`Self::new`].")]
-    #[cfg_attr(not(feature = "tcp-small"), doc = "`new`, which the feature `tcp` adds.")]
+    #[cfg_attr(
+        not(feature = "tcp-small"),
+        doc = "`new`, which the feature `tcp` adds."
+    )]
     pub fn without_tcp(links: &'m mut [Link<'m>], ip: Ip<'m>, rng: Rng, now: Instant) -> Self {
         Self::of_layers(links, ip, Tcp::absent(), rng, now)
     }

@@ -142,7 +142,8 @@ impl Connection<'_> {
                 };
                 if HAS_RECOVERY
                     && is_first
-                    && (right <= ahead || rest.first().is_some_and(is_within)) {
+                    && (right <= ahead || rest.first().is_some_and(is_within))
+                {
                     let (from, to) = (SeqNum::new(block.left), SeqNum::new(block.right));
                     if self.loss.on_dsack(from, to) {
                         self.rtt.forget_backoff();

@@ -38,6 +38,15 @@ pub struct TcpleConnection {
 }
 
 impl TcpleConnection {
+    /// Memory before it is lent to a link: all zeros, so that a static one, and what is beside it,
+    /// costs no flash.
+    pub const EMPTY: Self = Self {
+        prefetches: PrefetchRecords::NONE,
+        pace: Pace::EMPTY,
+        was_open: false,
+        event_over: None,
+    };
+
     /// The state of a place without a connection.
     pub const NEW: Self = Self {
         prefetches: PrefetchRecords::NONE,

@@ -39,6 +39,15 @@ pub(crate) struct Need {
 }
 
 impl Pace {
+    /// Memory for it.
+    pub(super) const EMPTY: Self = Self {
+        predictor: Predictor::EMPTY,
+        rssi: 0,
+        round: 0,
+        last_round: 0,
+        round_trip_us: 0,
+    };
+
     pub(super) const NEW: Self = Self {
         predictor: Predictor::NEW,
         rssi: RSSI_FIRST,

@@ -32,6 +32,15 @@ pub(crate) struct Predictor {
 }
 
 impl Predictor {
+    /// Memory for it.
+    pub(super) const EMPTY: Self = Self {
+        weights: [0.0; INPUTS + 1],
+        inputs: [[0.0; EACH]; LOOKBACK],
+        asked: [[0.0; EACH]; LOOKBACK],
+        learning: 0.0,
+        ..Self::NEW
+    };
+
     pub(super) const NEW: Self = Self {
         weights: PRETRAINED,
         inputs: [GOOD; LOOKBACK],

@@ -464,7 +464,10 @@ fn list<'a>(
             NdpOption::Context(_) | NdpOption::BorderRouter(_) => Err(Full),
             option => option.emit(&mut w),
         };
-        debug_assert!(emitted.is_ok(), "too long, or an option of an advertisement");
+        debug_assert!(
+            emitted.is_ok(),
+            "too long, or an option of an advertisement"
+        );
     }
     let len = w.written();
     let list = bytes.get(..len).map(NdpOptions::parse);

@@ -180,10 +180,10 @@ impl<'m> Indirect<'m> {
             let is_another = u8::from(!child.is_over_of(&addr)) << 1;
             child
                 .heard_at
-                .rank(is_another | u8::from(child.addr.is_some()))
+                .rank(is_another | u8::from(child.last_addr().is_some()))
         };
         let chosen = candidates
-            .filter(|&(key, child)| match child.addr {
+            .filter(|&(key, child)| match child.last_addr() {
                 None => true,
                 // A node that is a child again keeps its entry.
                 Some(former) if child.is_over => former.is(&addr) || !child.is_shown,
@@ -198,11 +198,7 @@ impl<'m> Indirect<'m> {
         self.end(key);
         let is_shown = self.child(key).is_some_and(|child| child.is_shown);
         if let Some(child) = self.child(key) {
-            *child = Child {
-                addr: Some(addr),
-                is_shown,
-                ..Child::EMPTY
-            };
+            *child = Child::new(addr, is_shown);
         }
         self.counters.children = self.counters.children.wrapping_add(1);
         Some(key)
@@ -228,7 +224,7 @@ impl<'m> Indirect<'m> {
     fn abort(&mut self) {
         let (serving, progress) = (self.serving.take(), self.progress);
         if let Some(child) = serving.and_then(|key| self.child(key)) {
-            child.halt = Some(progress);
+            child.halt(progress);
         }
         self.in_mac = 0;
         self.is_begun = false;
@@ -290,7 +286,7 @@ impl<'m> Indirect<'m> {
                     .zip(children.iter_mut())
                     .find_map(|(key, child)| {
                         let pending = child.addr().is_some() && queues.count(key) > 0;
-                        let of = child.addr;
+                        let of = child.last_addr();
                         let is_news = core::mem::replace(&mut child.is_shown, pending) != pending;
                         if child.is_over && !pending {
                             *child = Child::EMPTY;
@@ -305,13 +301,16 @@ impl<'m> Indirect<'m> {
     fn more_for(&self) -> Option<LinkAddr> {
         let key = self.serving?;
         let more = !self.outgoing.is_idle() || self.queues.count(key) > 1;
-        self.children.get(usize::from(key))?.addr.filter(|_| more)
+        self.children
+            .get(usize::from(key))?
+            .last_addr()
+            .filter(|_| more)
     }
 
     /// Goes on with a packet where its last delivery broke off, if one did.
     fn resume(&mut self, key: u8, now: Instant) {
         let (tag, digest) = (self.outgoing.tag(), self.outgoing.digest());
-        let halt = self.child(key).and_then(|child| child.halt.take());
+        let halt = self.child(key).and_then(Child::take_halt);
         let begin = Progress {
             tag,
             digest,
@@ -527,7 +526,7 @@ impl<'m> Mesh<'m> {
     fn begin_indirect(&mut self, ip: &mut Ip<'_>, now: Instant) -> Option<()> {
         let indirect = self.indirect.as_deref_mut()?;
         let key = indirect.next_ready()?;
-        let addr = indirect.child(key)?.addr?;
+        let addr = indirect.child(key)?.last_addr()?;
         let kept = indirect.queues.first(key)?;
         // What waited here has not aged.
         let meta = PacketMeta::from_bits(kept.meta).since_now(now);

@@ -38,7 +38,9 @@ impl IndirectConfig {
 /// A child, borrowed from the caller; [`Child::EMPTY`] to begin with.
 #[derive(Clone, Debug)]
 pub struct Child {
-    pub(super) addr: Option<LinkAddr>,
+    /// Whether the entry is one of a child, or of one that has gone.
+    is_used: bool,
+    addr: LinkAddr,
     /// The node is no child any more, but the radio still holds its flag.
     pub(super) is_over: bool,
     /// Whether the child's flag in the radio says that packets wait.
@@ -54,14 +56,16 @@ pub struct Child {
     pub(super) failures: u8,
     /// When the first delivery failed after its last ACK, if one did.
     pub(super) failing_since: Option<Instant>,
-    /// Where the delivery of its first packet broke off.
-    pub(super) halt: Option<Progress>,
+    /// Whether the delivery of its first packet broke off, and where.
+    is_halted: bool,
+    halt: Progress,
 }
 
 impl Child {
-    /// A free entry.
+    /// A free entry: all zeros, so that a static one costs no flash.
     pub const EMPTY: Self = Self {
-        addr: None,
+        is_used: false,
+        addr: LinkAddr::Short(0),
         is_over: false,
         is_shown: false,
         heard_at: Instant::ORIGIN,
@@ -70,15 +74,51 @@ impl Child {
         awake_until: None,
         failures: 0,
         failing_since: None,
-        halt: None,
+        is_halted: false,
+        halt: Progress::NONE,
     };
+
+    /// A child that is heard for the first time. `is_shown`: as the radio has it of this entry.
+    pub(super) const fn new(addr: LinkAddr, is_shown: bool) -> Self {
+        Self {
+            is_used: true,
+            addr,
+            is_shown,
+            ..Self::EMPTY
+        }
+    }
 
     /// The address of the child; `None`: the entry is free, or the child has gone.
     pub const fn addr(&self) -> Option<LinkAddr> {
         match self.is_over {
             true => None,
-            false => self.addr,
+            false => self.last_addr(),
         }
+    }
+
+    /// The address of the child, or of the one that has gone; `None`: the entry is free.
+    pub(super) const fn last_addr(&self) -> Option<LinkAddr> {
+        match self.is_used {
+            true => Some(self.addr),
+            false => None,
+        }
+    }
+
+    /// Notes that the delivery of its first packet broke off.
+    pub(super) const fn halt(&mut self, progress: Progress) {
+        (self.is_halted, self.halt) = (true, progress);
+    }
+
+    /// Where the delivery of its first packet broke off.
+    pub(super) fn halted(&self) -> Option<Progress> {
+        self.is_halted.then_some(self.halt)
+    }
+
+    /// As [`Self::halted`]; forgets it.
+    pub(super) fn take_halt(&mut self) -> Option<Progress> {
+        let halted = self.halted();
+        self.is_halted = false;
+        halted
     }
 
     /// Notes that the child was heard; `is_new`: for the first time.
@@ -109,7 +149,7 @@ impl Child {
 
     /// Whether this was the entry of `addr`, which the radio still knows.
     pub(super) fn is_over_of(&self, addr: &LinkAddr) -> bool {
-        self.is_over && self.addr.is_some_and(|former| former.is(addr))
+        self.is_over && self.last_addr().is_some_and(|former| former.is(addr))
     }
 }
 

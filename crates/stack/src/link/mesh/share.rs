@@ -125,7 +125,8 @@ impl Indirect<'_> {
     /// Forgets the attempts at the first packet for a child: they say nothing of the next one.
     pub(super) fn forget_delivery(&mut self, key: u8) {
         if let Some(child) = self.child(key) {
-            (child.halt, child.failures) = (None, 0);
+            let _ = child.take_halt();
+            child.failures = 0;
         }
     }
 
@@ -202,7 +203,7 @@ impl Indirect<'_> {
     /// Whether the child has acknowledged a part of its first packet, and still has that part.
     fn has_part(&self, key: u8, now: Instant) -> bool {
         let child = self.children.get(usize::from(key));
-        let halt = child.and_then(|child| child.halt);
+        let halt = child.and_then(|child| child.halted());
         halt.is_some_and(|halt| halt.taken > 0 && halt.is_recent(now))
     }
 }

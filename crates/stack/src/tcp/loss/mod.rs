@@ -56,10 +56,11 @@ pub use control::CongestionAlgorithm;
 pub(super) use scoreboard::{Delivery, NONE};
 
 /// The phase of loss recovery (RFC 5681 §3.2, RFC 6582).
+// Numbered from 1 on: a place without a connection is then all zeros, and a static one costs no flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// No data are known to be lost.
-    Open,
+    Open = 1,
     /// cwnd was reduced for a congestion mark, and is not reduced again for one until `recover`.
     Reduced,
     /// Fast recovery, until SND.UNA reaches `recover`.

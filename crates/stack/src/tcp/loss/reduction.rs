@@ -125,7 +125,8 @@ impl Loss {
         self.undo_left = 0;
         self.undo_from = sender.una;
         self.recover = sender.nxt;
-        self.notes.put(Notes::UNDO, HAS_RECOVERY && sender.config.undo && can_undo);
+        self.notes
+            .put(Notes::UNDO, HAS_RECOVERY && sender.config.undo && can_undo);
         self.notes.clear(Notes::UNDO_TS | Notes::REO_GROWN);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = sender.flight().min(u32::from(self.congestion.cwnd));
@@ -173,7 +174,8 @@ impl Loss {
         is_first: bool,
         sender: &Sender<'_>,
     ) -> LossOutcome {
-        let by_time = sender.config.finds_by_time() && sender.has_sack && self.notes.has(Notes::RACK);
+        let by_time =
+            sender.config.finds_by_time() && sender.has_sack && self.notes.has(Notes::RACK);
         let age_min = match by_time {
             true => u32::from(self.rack_rtt) + self.reordering_window_ms(sender),
             false => 0,
