@@ -42,6 +42,11 @@ impl Image {
         ])
     }
 
+    /// What static RAM holds at first, a copy of which is in flash.
+    pub(crate) fn data_bytes(&self) -> Result<u32> {
+        self.sum(&[SectionKind::Data])
+    }
+
     /// Static RAM: `.data`, `.bss` and what is never initialised; not the call stack.
     pub(crate) fn ram_bytes(&self) -> Result<u32> {
         self.sum(&[SectionKind::Data, SectionKind::UninitializedData])

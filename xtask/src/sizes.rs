@@ -47,6 +47,10 @@ const NODE_RAM_MAX: u32 = 24 * 1024;
 /// reader, and a change of register allocation does not fail the check.
 const GROWTH_SHARE: u32 = 200;
 
+/// Bytes of RAM at most that an image brings with it: one that is not zero brings the whole static that
+/// it is in. TCPHC's contexts take 456.
+const DATA_MAX: u32 = 512;
+
 /// How many figures there are.
 const FIGURES: usize = 23;
 
@@ -160,7 +164,12 @@ impl Sizes {
 pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result<bool> {
     let budget = Budget::read(workspace)?;
     let measured = measure(workspace)?;
-    let Measured { sizes, panics, .. } = &measured;
+    let Measured {
+        sizes,
+        panics,
+        filled,
+        ..
+    } = &measured;
     match format {
         Format::Json => println!("{}", serde_json::to_string(sizes)?),
         Format::Markdown => {
@@ -176,6 +185,9 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
     for line in panics {
         eprintln!("a panic is reachable from {line}");
     }
+    for line in filled {
+        eprintln!("{line}");
+    }
     if update {
         ensure!(
             sizes.stack_high_water_bytes.is_some(),
@@ -186,7 +198,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         let path = snapshot_path(workspace);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(panics.is_empty())
+    Ok(panics.is_empty() && filled.is_empty())
 }
 
 impl Measured {
@@ -229,12 +241,18 @@ impl Measured {
 
 /// The step of the check: nothing grew much, no panic is reachable, the node fits its RAM.
 pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
-    let Measured { sizes, panics, .. } = measure(workspace)?;
+    let Measured {
+        sizes,
+        panics,
+        filled,
+        ..
+    } = measure(workspace)?;
     let snapshot = read_snapshot(workspace)?;
     let mut wrong: Vec<_> = panics
         .iter()
         .map(|line| format!("a panic is reachable from {line}"))
         .collect();
+    wrong.extend(filled);
     wrong.extend(growth(&sizes, &snapshot));
     let ram = sizes.minimal_node_ram_bytes + sizes.stack_high_water_bytes.unwrap_or(0);
     if ram > NODE_RAM_MAX {
@@ -277,6 +295,8 @@ struct Measured {
     thread_code: BTreeMap<String, i64>,
     /// Lines that can panic.
     panics: Vec<String>,
+    /// Images whose memory at rest is not zero, and takes flash.
+    filled: Vec<String>,
 }
 
 /// Builds, reads, runs.
@@ -299,6 +319,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let thread = thread_cost(workspace)?;
     let full_panics = build_full_node(workspace)?;
     let full_node = image(FULL_NODE)?;
+    let filled = filled(workspace)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -347,7 +368,24 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
             full_panics,
         ]
         .concat(),
+        filled,
     })
+}
+
+/// One sentence for each image, as built last, that carries more than [`DATA_MAX`] of what its RAM
+/// holds at first.
+fn filled(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut filled = Vec::new();
+    let images = [RPL_COST, SECURITY_COST, SLEEPY_COST, THREAD_COST, BLE_COST];
+    for name in images.into_iter().chain(["echo-node", FULL_NODE]) {
+        let bytes = Image::open(&image_path(workspace, name))?.data_bytes()?;
+        if bytes > DATA_MAX {
+            filled.push(format!(
+                "{bytes} B of {name}'s RAM are in flash, too: the `EMPTY` of a type is not all zeros"
+            ));
+        }
+    }
+    Ok(filled)
 }
 
 /// The call stack of the pair of nodes at its deepest; `None` where there is no QEMU.
