@@ -3,14 +3,15 @@
 //!
 //! Purpose: thirty motes in an RPL mesh with a key, six of them asleep, and three motes on
 //! Bluetooth LE, behind one border router; bulk both ways, readings, questions, datagrams, an image
-//! over CoAP. A relay dies, a link gets worse, the key rotates, the border router starts again. Each
-//! part is left out in turn. Fifteen requirements of how parts meet are checked where
+//! over CoAP. A relay dies, a link gets worse, the key rotates, the border router starts again.
+//! Each part is left out in turn. Fifteen requirements of how parts meet are checked where
 //! everything is on.
 
 mod few;
 mod interplay;
 mod network;
 mod run;
+mod troubles;
 
 use self::interplay::REQUIREMENTS;
 use self::network::Part;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::experiments::run::Failure;
 use crate::net::network::NetworkOptions;
 use crate::net::topology::Tree;
 use crate::scenario::{Overrides, Plan};
@@ -86,7 +87,13 @@ pub(super) fn scenario(seed: u64, without: &[Part], seconds: u64) -> Option<(Str
         let plan = Plan::parse(&probe, Path::new(""), Overrides::default()).ok()?;
         let scenario = &plan.points.first()?.scenario;
         let roles = Roles::of(&scenario.tree, &scenario.network)?;
-        let text = |without: &[Part]| head(floor, without, seconds) + &roles.text(without);
+        let text = |without: &[Part]| {
+            let text = head(floor, without, seconds) + &roles.text(without);
+            match seconds > REBOOTS_AT_S {
+                true => text + &reboot(),
+                false => text,
+            }
+        };
         Plan::parse(&text(&[]), Path::new(""), Overrides::default()).ok()?;
         Some((text(without), roles))
     })
@@ -215,14 +222,23 @@ impl Roles {
             );
         }
         let coap = self.coap;
-        let _ = write!(
+        let _ = writeln!(
             text,
             "[[flow]]\nkind = \"push\"\ntransport = \"coap\"\nblock_bytes = {BLOCK_LEN}\n\
-             bytes = {IMAGE_LEN}\nmotes = [{coap}]\nstart_s = {WARMUP_S}\n\
-             [[fault]]\nkind = \"reboot\"\nnode = 0\nat_s = {REBOOTS_AT_S}\nfor_s = 2\n"
+             bytes = {IMAGE_LEN}\nmotes = [{coap}]\nstart_s = {WARMUP_S}"
         );
         text
     }
+}
+
+/// The border router starts again.
+fn reboot() -> String {
+    format!("[[fault]]\nkind = \"reboot\"\nnode = 0\nat_s = {REBOOTS_AT_S}\nfor_s = 2\n")
+}
+
+/// Why there is no such network.
+pub(super) fn unfit() -> Failure {
+    Failure::Topology("no floor of this seed has a mote for each role".into())
 }
 
 /// Time between two readings.

@@ -7,18 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use motet::time::Duration;
 
 use super::few;
-use super::interplay::{self, Checks, Interplay};
+use super::interplay::{self, Checks, Interplay, Judged};
 use super::network::{
-    DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, WORSE_AT_S, WORSE_DB,
-    WORSE_FOR_S, scenario,
+    DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, scenario, unfit,
 };
+use super::troubles::Troubles;
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
-use crate::net::moves;
 use crate::scenario::{
-    Captures, Change, FlowEnd, FlowResult, NodeResult, Overrides, Plan, RunResult, Scenario,
-    Session, Watch,
+    Captures, FlowEnd, FlowResult, NodeResult, Overrides, Plan, RunResult, Session, Watch,
 };
 use crate::stats::{jain, mean};
 
@@ -38,7 +36,8 @@ struct Played {
 impl Traffic for Everything {
     fn run(&self, _: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         let (text, roles) = scenario(seed, &self.0, seconds).ok_or_else(unfit)?;
-        let played = play(&text, &roles, self.0.is_empty())?;
+        let judged = self.0.is_empty().then_some(Judged::All);
+        let played = play(&text, &roles, judged)?;
         let mut figures = figures(&played, &roles);
         if let Some(mut checks) = played.checks {
             beside(seed, &mut checks)?;
@@ -55,10 +54,6 @@ impl Traffic for Everything {
     }
 }
 
-fn unfit() -> Failure {
-    Failure::Topology("no floor of this seed has a mote for each role".into())
-}
-
 /// The checks of requirements that did not hold in a run of `seconds`, in words; of a seed, with
 /// everything on.
 ///
@@ -66,20 +61,25 @@ fn unfit() -> Failure {
 /// Why the run does not count.
 pub(super) fn broken(seed: u64, seconds: u64) -> Result<Vec<String>, Failure> {
     let (text, roles) = scenario(seed, &[], seconds).ok_or_else(unfit)?;
-    let mut checks = play(&text, &roles, true)?.checks.unwrap_or_default();
+    let mut checks = play(&text, &roles, Some(Judged::All))?
+        .checks
+        .unwrap_or_default();
     beside(seed, &mut checks)?;
     Ok(checks.broken().collect())
 }
 
 /// The checks that have networks of their own.
 fn beside(seed: u64, checks: &mut Checks) -> Result<(), Failure> {
+    let (text, roles) = scenario(seed, &[Part::Admission], MARKED_S).ok_or_else(unfit)?;
+    let marked = play(&text, &roles, Some(Judged::Marks))?.checks;
+    checks.add(marked.unwrap_or_default());
     few::check(seed, checks)?;
     interplay::forged(seed, checks)?;
     interplay::predicted(seed, checks)
 }
 
-/// Runs a scenario whose nodes have these roles; `checks`: the requirements too.
-fn play(text: &str, roles: &Roles, checks: bool) -> Result<Played, Failure> {
+/// Runs a scenario whose nodes have these roles; `judged`: and checks requirements.
+fn play(text: &str, roles: &Roles, judged: Option<Judged>) -> Result<Played, Failure> {
     let plan = Plan::parse(text, Path::new(""), Overrides::default());
     let plan = plan.map_err(|error| Failure::Topology(error.to_string()))?;
     let point = plan.points.into_iter().next().zip(plan.seeds.first());
@@ -96,7 +96,10 @@ fn play(text: &str, roles: &Roles, checks: bool) -> Result<Played, Failure> {
         || false,
     );
     let mut session = opened.map_err(|error| Failure::Topology(error.to_string()))?;
-    let mut interplay = checks.then(|| Interplay::begin(&mut session)).flatten();
+    let mut interplay = match judged {
+        Some(_) => Interplay::begin(&mut session),
+        None => None,
+    };
     let mut troubles = Troubles::default();
     loop {
         let is_over = match &mut interplay {
@@ -112,77 +115,13 @@ fn play(text: &str, roles: &Roles, checks: bool) -> Result<Played, Failure> {
     if let Some(why) = &result.failure {
         return Err(Failure::Topology(why.clone()));
     }
-    let conclude =
-        |interplay: Interplay| interplay.conclude(&point.scenario, roles, &troubles, &result);
+    let conclude = |(interplay, judged): (Interplay, Judged)| {
+        interplay.conclude(&point.scenario, roles, &troubles, &result, judged)
+    };
     Ok(Played {
-        checks: interplay.map(conclude),
+        checks: interplay.zip(judged).map(conclude),
         carried: [troubles.died, troubles.worse].map(|it| it.map_or(0, |(_, flows)| flows)),
         result,
-    })
-}
-
-/// What breaks where most flows pass: known only once its time has come.
-#[derive(Debug, Default)]
-pub(super) struct Troubles {
-    /// When all motes had joined, of virtual time.
-    pub(super) joined_us: u64,
-    /// The relay that died, and the bulk flows that it had carried.
-    pub(super) died: Option<(usize, usize)>,
-    /// The link that got worse, by its lower end, and those that it had carried.
-    worse: Option<(usize, usize)>,
-    /// The link is as before.
-    is_mended: bool,
-}
-
-impl Troubles {
-    /// Lets happen what is due.
-    fn pass(
-        &mut self,
-        session: &mut Session,
-        scenario: &Scenario,
-        roles: &Roles,
-    ) -> Result<(), Failure> {
-        let view = session.view();
-        let Some(joined_s) = view.joined_s else {
-            return Ok(());
-        };
-        self.joined_us = (joined_s * 1e6) as u64;
-        let is_due = |at_s: u64| view.now_s - joined_s >= at_s as f64;
-        let gains = &scenario.network.gains;
-        let change = if self.died.is_none() && is_due(DIES_AT_S) {
-            let ways = ways(session, roles);
-            let carried = |relay: &usize| ways.iter().filter(|way| way.contains(relay)).count();
-            let relay = roles.dies.iter().copied().max_by_key(carried);
-            let relay = relay.ok_or_else(unfit)?;
-            self.died = Some((relay, carried(&relay)));
-            Change::Off(relay)
-        } else if self.worse.is_none() && is_due(WORSE_AT_S) {
-            // The hop that most flows take; a way begins at its mote.
-            let ways = ways(session, roles);
-            let links = || ways.iter().flat_map(|way| way.windows(2));
-            let carried = |link: &[usize]| links().filter(|it| *it == link).count();
-            let link = links().max_by_key(|link| (carried(link), link[0]));
-            let link = link.ok_or_else(unfit)?;
-            self.worse = Some((link[0], carried(link)));
-            Change::Gains(gains.with_link([link[0], link[1]], WORSE_DB))
-        } else if !self.is_mended && is_due(WORSE_AT_S + WORSE_FOR_S) {
-            self.is_mended = true;
-            Change::Gains(gains.clone())
-        } else {
-            return Ok(());
-        };
-        session.change(&change).map_err(Failure::Topology)
-    }
-}
-
-/// The ways of bulk flows in the mesh at this moment, from their motes to the border router.
-fn ways(session: &Session, roles: &Roles) -> Vec<Vec<usize>> {
-    session.inspect(|network| {
-        let way = |mote: usize| {
-            let above = moves::way_up(network, mote)?;
-            Some(std::iter::once(mote).chain(above).collect())
-        };
-        roles.far().into_iter().filter_map(way).collect()
     })
 }
 
@@ -280,6 +219,9 @@ fn silence_s(result: &RunResult, flow: &FlowResult, [from, to]: [f64; 2]) -> f64
     };
     (longest.max(to - last) - pause).max(0.0)
 }
+
+/// How long the run is in which congestion marks are looked for, s.
+const MARKED_S: u64 = 240;
 
 /// Between two looks at the run.
 const STEP: Duration = Duration::from_secs(1);

@@ -3,7 +3,8 @@
 //!
 //! Purpose: the share of a requirement's checks that held. They are read from captures of the
 //! wire, of the mesh with its key and of Bluetooth LE's air, and from the nodes' counters.
-//! Forged heads (4), header prediction (9) and few flows (14) have small networks of their own.
+//! Forged heads (4), header prediction (9) and few flows (14) have small networks of their own;
+//! congestion marks (5 and 6) a run without admission.
 
 mod ahead;
 mod fired;
@@ -21,7 +22,7 @@ use self::frames::{Heard, read};
 pub(super) use self::predicted::predicted;
 use self::tallies::Tallies;
 use super::network::Roles;
-use super::run::Troubles;
+use super::troubles::Troubles;
 use crate::capture::{Records, Tape};
 use crate::net::plan;
 use crate::scenario::{RunResult, Scenario, Session, Watch};
@@ -69,6 +70,15 @@ struct Trace<'a> {
     /// When all motes had joined, as captures count.
     joined_us: u64,
     scenario: &'a Scenario,
+}
+
+/// What a run is judged by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Judged {
+    /// All that a run with everything on shows.
+    All,
+    /// What congestion marks show: of a run without admission, under which there are hardly any.
+    Marks,
 }
 
 /// Checks, by requirement.
@@ -124,6 +134,7 @@ impl Interplay {
         roles: &Roles,
         troubles: &Troubles,
         result: &RunResult,
+        judged: Judged,
     ) -> Checks {
         let key = scenario.network.security.as_ref().map(|it| it.network);
         let prefix = plan::MESH_PREFIX;
@@ -140,7 +151,13 @@ impl Interplay {
             scenario,
         };
         let mut checks = Checks::default();
-        rules::all(&trace, &mut checks);
+        match judged {
+            Judged::All => {
+                rules::all(&trace, &mut checks);
+                ahead::check(&trace, &mut checks);
+            }
+            Judged::Marks => rules::marks(&trace, &mut checks),
+        }
         checks
     }
 }
@@ -152,6 +169,11 @@ impl Checks {
             what: what.into(),
             holds,
         });
+    }
+
+    /// Takes over those of another run.
+    pub(super) fn add(&mut self, other: Self) {
+        self.0.extend(other.0);
     }
 
     /// Notes that all, or all but `missing` of a thousand, of at least `least` are right.
