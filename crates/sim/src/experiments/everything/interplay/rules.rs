@@ -318,35 +318,50 @@ fn contexts(trace: &Trace<'_>, checks: &mut Checks) {
         [restored, restored + discarded],
         (MANY, 10),
     );
-    // When a segment first came to its end, and how often.
+    let place = |it: &Segment| (it.src, it.dst, it.seq, it.len);
+    // When a segment out of the mesh was restored: it passed the wire.
+    let mut restored = HashMap::new();
+    for (heard, segment) in segments(&trace.wire).filter(|(_, it)| it.len > 0) {
+        restored.entry(place(segment)).or_insert(heard.at_us);
+    }
+    // When a segment first came to its end, and how often; and of those out of the mesh, how often
+    // until it was restored.
     let mut copies: HashMap<_, (u64, u32)> = HashMap::new();
+    let mut until: HashMap<_, (u64, u32)> = HashMap::new();
     for (heard, segment) in segments(&trace.mesh).filter(|(_, it)| it.len > 0) {
         let end = match is_mesh(segment.dst.0) {
             true => plan::mesh_node(segment.dst.0),
             false => Some(0),
         };
         if heard.to.is_some() && heard.to == end {
-            let key = (segment.src, segment.dst, segment.seq, segment.len);
+            let key = place(segment);
             copies.entry(key).or_insert((heard.at_us, 0)).1 += 1;
+            let restored = restored.get(&key);
+            if end == Some(0) && restored.is_none_or(|restored| heard.at_us < *restored) {
+                until.entry(key).or_insert((heard.at_us, 0)).1 += 1;
+            }
         }
     }
-    let mut within = |what: &str, from_s: u64, to_s: u64| {
-        let [from, to] = [from_s, to_s].map(|at_s| trace.joined_us + at_s * 1_000_000);
-        let own = copies
-            .values()
-            .filter(|(at_us, _)| (from..to).contains(at_us));
-        let all = own.clone().count() as u64;
-        let often = own.filter(|(_, copies)| *copies > 2).count() as u64;
-        let what = format!("segments {what} that came no third time");
-        checks.part(8, &what, [all - often, all], (MANY, 10));
+    let mut note = |what: &str, own: &[u32], least: u64| {
+        let all = own.len() as u64;
+        let often = own.iter().filter(|copies| **copies > 2).count() as u64;
+        checks.part(8, what, [all - often, all], (least, 10));
     };
-    within("of the run", 0, u64::from(u32::MAX));
+    let all: Vec<u32> = copies.values().map(|(_, copies)| *copies).collect();
+    note("segments that came no third time", &all, MANY);
     for (what, at_s) in [
         ("behind the relay's death", DIES_AT_S),
         ("behind the turn of the key", ROTATES_S),
         ("behind the border router's restart", REBOOTS_AT_S),
     ] {
-        within(what, at_s, at_s + MENDED_WITHIN_S);
+        let [from, to] = [at_s, at_s + MENDED_WITHIN_S];
+        let [from, to] = [from, to].map(|at_s| trace.joined_us + at_s * 1_000_000);
+        let own = until
+            .values()
+            .filter(|(at_us, _)| (from..to).contains(at_us));
+        let own: Vec<u32> = own.map(|(_, copies)| *copies).collect();
+        let what = format!("segments {what} restored by their second copy");
+        note(&what, &own, MANY / 4);
     }
 }
 
