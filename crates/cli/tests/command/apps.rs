@@ -328,6 +328,7 @@ fn push_brings_an_image_to_motes_and_sends_only_what_they_lack() {
         curl -sg --max-time 60 -o said -T part.bin -H 'Content-Range: bytes 0-4999/12000' "http://[$1]/firmware"
         $PUSH fw.bin --to mote1 | sed 's/  .* s  /  T  /'
         $PUSH fw.bin --to "$1" --schedule parallel
+        $PUSH fw.bin --to mote1 mote2 | sed 's/  .* s  /  T  /'
         python3 - "$1" "$2" <<'END' &
 import json, socket, sys
 traffic = dict(bytes_up=0, bytes_down=0, goodput_1min_kbps=0, goodput_10min_kbps=0, packets=0,
@@ -361,6 +362,8 @@ END
     let expected = [
         format!("{one}  T  0 B sent again"),
         format!("{one}  had it"),
+        format!("{one}  had it"),
+        format!("{two}  T  0 B sent again"),
         format!("{one}  T  0 B sent again"),
         format!("{two}  T  from its parent"),
         "whole".to_owned(),
