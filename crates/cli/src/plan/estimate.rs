@@ -583,10 +583,10 @@ mod tests {
         assert_eq!(tiny.seconds.unwrap()[1], 9.0);
     }
 
-    /// Whole updates by other seeds than a plan's: of several lengths, over several hops, in several
-    /// airs.
+    /// Whole updates by other seeds than a plan's: of several lengths, over several hops, in
+    /// several airs.
     ///
-    /// `cargo test --release -p motet-cli --lib -- --ignored --nocapture updates_that_no_plan`
+    /// `cargo test --release -p motet-cli --lib -- --ignored --nocapture no_plan_has_run`
     #[test]
     #[ignore = "ninety runs of the lab: minutes"]
     fn updates_that_no_plan_has_run_take_as_long_as_it_says() {
