@@ -276,11 +276,14 @@ enum Command {
         /// Publish nothing: this command never does
         #[arg(long)]
         dry_run: bool,
+        /// Make and check this part alone
+        #[arg(long, value_enum)]
+        part: Option<release::PartName>,
         /// Print one JSON object a line, one for each check
         #[arg(long)]
         json: bool,
         /// Print Markdown with revision, date and command
-        #[arg(long, conflicts_with = "json")]
+        #[arg(long, conflicts_with_all = ["json", "part"])]
         markdown: bool,
     },
 }
@@ -346,6 +349,13 @@ fn run(command: &Command) -> Result<bool> {
         Command::Thread { json, markdown } => thread::run(&workspace, Format::of(*json, *markdown)),
         Command::Release {
             dry_run,
+            part: Some(part),
+            json,
+            ..
+        } => release::run_part(&workspace, *part, *dry_run, Format::of(*json, false)),
+        Command::Release {
+            dry_run,
+            part: None,
             json,
             markdown,
         } => release::run(&workspace, *dry_run, Format::of(*json, *markdown)),

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
 use sha2::{Digest, Sha256};
 
 use crate::Format;
@@ -61,8 +62,70 @@ pub(crate) struct Release<'w> {
 /// Makes a part of the release, and says what it checked.
 type Part = fn(&Release<'_>) -> Result<Vec<Line>>;
 
-/// Makes and checks a release; its lines go to stdout as they come.
-pub(crate) fn run(workspace: &Workspace, is_dry: bool, format: Format) -> Result<bool> {
+/// The parts of a release, as the command line names them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum PartName {
+    /// The crates' packages, each built from its archive and those of the others
+    Crates,
+    /// The crates' interfaces, compared with the last release
+    Interfaces,
+    /// Static binaries
+    Binaries,
+    /// Archives and Debian packages
+    Packages,
+    /// The image for containers
+    Image,
+    /// The Python package
+    Python,
+    /// The live page
+    Page,
+}
+
+impl PartName {
+    /// In the order in which they are made: some need what others have built.
+    const ALL: [Self; 7] = [
+        Self::Crates,
+        Self::Interfaces,
+        Self::Binaries,
+        Self::Packages,
+        Self::Image,
+        Self::Python,
+        Self::Page,
+    ];
+
+    const fn make(self) -> Part {
+        match self {
+            Self::Crates => crates,
+            Self::Interfaces => interfaces,
+            Self::Binaries => binary::make,
+            Self::Packages => packages::make,
+            Self::Image => image::make,
+            Self::Python => python::make,
+            Self::Page => page::make,
+        }
+    }
+}
+
+/// Makes and checks one part, of those before it what they left.
+pub(crate) fn run_part(
+    workspace: &Workspace,
+    part: PartName,
+    is_dry: bool,
+    format: Format,
+) -> Result<bool> {
+    may_begin(workspace, is_dry)?;
+    let release = Release::of(workspace)?;
+    fs::create_dir_all(&release.folder)
+        .with_context(|| format!("cannot create {}", release.folder.display()))?;
+    let mut all_pass = true;
+    for line in part.make()(&release)? {
+        all_pass &= line.pass;
+        println!("{}", line.shown(format)?);
+    }
+    Ok(all_pass)
+}
+
+fn may_begin(workspace: &Workspace, is_dry: bool) -> Result<()> {
     ensure!(
         is_dry,
         "a person publishes: after `cargo xtask release --dry-run` has passed, `cargo publish --workspace`"
@@ -71,6 +134,12 @@ pub(crate) fn run(workspace: &Workspace, is_dry: bool, format: Format) -> Result
         is_clean(workspace),
         "the checkout has changes: a release is of a revision"
     );
+    Ok(())
+}
+
+/// Makes and checks a release; its lines go to stdout as they come.
+pub(crate) fn run(workspace: &Workspace, is_dry: bool, format: Format) -> Result<bool> {
+    may_begin(workspace, is_dry)?;
     let mut faults = Vec::new();
     let old = evidence::judge(workspace, &mut faults)?;
     faults.extend(old);
@@ -86,17 +155,8 @@ pub(crate) fn run(workspace: &Workspace, is_dry: bool, format: Format) -> Result
         println!("| part | check | value | unit | kept |\n|---|---|---:|---|---|");
     }
     let mut all_pass = true;
-    let parts: [Part; 7] = [
-        crates,
-        interfaces,
-        binary::make,
-        packages::make,
-        image::make,
-        python::make,
-        page::make,
-    ];
-    for part in parts {
-        for line in part(&release)? {
+    for part in PartName::ALL {
+        for line in part.make()(&release)? {
             all_pass &= line.pass;
             println!("{}", line.shown(format)?);
         }
@@ -107,21 +167,27 @@ pub(crate) fn run(workspace: &Workspace, is_dry: bool, format: Format) -> Result
 }
 
 impl<'w> Release<'w> {
-    fn begin(workspace: &'w Workspace) -> Result<Self> {
+    fn of(workspace: &'w Workspace) -> Result<Self> {
         let version = workspace.package("motet-cli")?.version.clone();
         let folder = workspace.target.join(format!("release-{version}"));
-        // What an earlier release left is no part of this one.
-        if folder.exists() {
-            fs::remove_dir_all(&folder)
-                .with_context(|| format!("cannot remove {}", folder.display()))?;
-        }
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
         Ok(Self {
             workspace,
             version,
             folder,
         })
+    }
+
+    fn begin(workspace: &'w Workspace) -> Result<Self> {
+        let release = Self::of(workspace)?;
+        let folder = &release.folder;
+        // What an earlier release left is no part of this one.
+        if folder.exists() {
+            fs::remove_dir_all(folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(release)
     }
 
     /// Runs a command that has to succeed; gives what it printed.
@@ -166,23 +232,36 @@ impl<'w> Release<'w> {
     }
 }
 
-/// The crates' packages: complete, and with every dependency at a version that a registry has or
-/// will have.
+/// The crates' packages, in the order in which they are published: each one is unpacked and built
+/// with those before it, which Cargo takes from a registry of this build alone.
 fn crates(release: &Release<'_>) -> Result<Vec<Line>> {
     let mut cargo = release.workspace.cargo("publish");
-    cargo.args(["--workspace", "--dry-run", "--no-verify", "--locked"]);
+    cargo.args(["--workspace", "--dry-run", "--locked"]);
+    // Whether they build is asked, not how fast they are.
+    for (setting, value) in [("OPT_LEVEL", "0"), ("DEBUG", "0")] {
+        cargo.env(format!("CARGO_PROFILE_DEV_{setting}"), value);
+    }
     let output = release.run(&mut cargo)?;
-    let packages = output
-        .lines()
-        .filter(|line| line.trim().starts_with("Packaged "));
-    Ok(vec![line(
-        "crates",
-        "packages made",
-        packages.count() as f64,
-        "",
-        true,
-    )])
+    let count = |word: &str| {
+        let lines = output.lines().map(str::trim);
+        lines.filter(|line| line.starts_with(word)).count()
+    };
+    let (made, built) = (count("Packaged "), count("Verifying "));
+    let is_whole = made == PUBLISHED && built == made;
+    Ok(vec![
+        line("crates", "packages made", made as f64, "", is_whole),
+        line(
+            "crates",
+            "packages built from their archives",
+            built as f64,
+            "",
+            is_whole,
+        ),
+    ])
 }
+
+/// How many crates of the workspace are published.
+const PUBLISHED: usize = 13;
 
 /// The interfaces of the crates, compared with those of the last release before this commit, which
 /// may have the tag of its own release already.
