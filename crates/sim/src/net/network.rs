@@ -21,7 +21,7 @@ mod tables;
 mod thread;
 mod wired;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::Ipv6Addr;
 
 use motet::ip::InterfaceId;
@@ -194,10 +194,10 @@ impl<'m> Network<'m> {
         Ok(network.leaving_out())
     }
 
-    /// Switches off the nodes that never run.
+    /// Switches off the nodes that never run, and those that are not there yet.
     fn leaving_out(mut self) -> Self {
         let left_out = self.options.left_out.clone();
-        for node in &left_out {
+        for node in left_out.union(&self.options.absent.clone()) {
             self.switch_off(*node);
         }
         self.world.leave_out(left_out);
@@ -302,6 +302,11 @@ impl<'m> Network<'m> {
         let all = (1..self.mesh_nodes()).map(|n| plan::eui64(n as u16));
         self.world
             .replace_key(key, all.filter(|eui64| is_revoked(*eui64)))
+    }
+
+    /// Whether a mote is off from the beginning, until somebody switches it on.
+    pub fn is_absent(&self, node: usize) -> bool {
+        self.options.absent.contains(&node)
     }
 
     /// How many nodes the mesh has, the border router included.
@@ -522,6 +527,11 @@ fn is_in(world: &World<'_>, mote: usize) -> bool {
 pub struct Arrivals(HashSet<usize>);
 
 impl Arrivals {
+    /// As if these motes had joined: nobody waits for them.
+    pub fn without(absent: &BTreeSet<usize>) -> Self {
+        Self(absent.iter().copied().collect())
+    }
+
     /// Notes which of the first `nodes` nodes of a world have joined. Returns whether every mote
     /// has joined at some time.
     pub fn look(&mut self, world: &World<'_>, nodes: usize) -> bool {

@@ -38,7 +38,8 @@ impl Outages {
         let seed = network.seed();
         let mut outages = Self::default();
         let mut last = Instant::ORIGIN;
-        let present = |node: &usize| !network.world.is_left_out(*node);
+        let is_left_out = |node: usize| network.world.is_left_out(node);
+        let present = |node: &usize| !is_left_out(*node) && !network.is_absent(*node);
         for node in (0..network.mesh_nodes())
             .filter(present)
             .collect::<Vec<_>>()

@@ -11,6 +11,7 @@
 //! that a caller advances and inspects.
 //! Left out: features that the lab does not have yet; they have no keys.
 
+mod addition;
 mod attacker;
 mod battery;
 mod bluetooth;

@@ -174,7 +174,10 @@ impl Session {
                 wire.set_capture(capture);
             }
             let until = run.switched_on + run.scenario.join_max();
-            let phase = Phase::Joining(Stretch::new(until), Arrivals::default());
+            let phase = Phase::Joining(
+                Stretch::new(until),
+                Arrivals::without(&run.scenario.network.absent),
+            );
             Ok(RunUnderWay { run, phase })
         })?;
         Ok(Self {

@@ -38,6 +38,8 @@ pub struct NetworkOptions {
     pub gains: Gains,
     /// Nodes that are never switched on: no path leads from them to the border router.
     pub left_out: BTreeSet<usize>,
+    /// Motes that are off until somebody switches them on; nobody waits for them to join.
+    pub absent: BTreeSet<usize>,
     /// The changes of the gains while a run goes on; the tree stays.
     pub later: Vec<Later>,
     /// The noise of other systems on the channel.
@@ -457,6 +459,7 @@ impl NetworkOptions {
             seed: 1,
             nodes,
             left_out: BTreeSet::new(),
+            absent: BTreeSet::new(),
             gains,
             later: Vec::new(),
             interference: None,

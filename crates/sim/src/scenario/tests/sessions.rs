@@ -2,6 +2,7 @@
 //! counted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use motet::time::{Duration, Instant};
 
@@ -311,5 +312,79 @@ fn a_change_of_what_is_not_there_is_refused_in_a_sentence() {
         Change::Gains(Gains::none(2)),
     ] {
         assert!(session.change(&change).is_err(), "{change:?}");
+    }
+}
+
+/// Motes at these places, m.
+fn placed(places: &[[i32; 2]], flows: &str, joining: &str) -> Plan {
+    plan(&format!(
+        "duration_s = 60\nwarmup_s = 0\n[topology]\npositions = {places:?}\njoining = \"{joining}\"\n\
+         [path_loss]\nexponent = 3.5\n{flows}"
+    ))
+    .unwrap()
+}
+
+/// The views of a run without a mote more and with it before it is there, and 30 s after it is.
+fn added(place: [i32; 2], joining: &str) -> [View; 3] {
+    let row = [[0, 0], [35, 0], [70, 0]];
+    let small = placed(&row, "[[flow]]\nfrom = 2\n", joining);
+    let more = [row[0], row[1], row[2], place];
+    let large = placed(&more, "[[flow]]\nfrom = 3\n", joining);
+    let large = &large.points[0].scenario;
+    let at = Instant::from_micros(20_000_000);
+    let mut alone = open(&small, Captures::default());
+    watched(|watch| alone.advance(at, watch));
+    let alone = alone.view();
+    let joined_s = alone.joined_s.expect("joined within 20 s");
+    let with = small.points[0].scenario.with_mote(large, 20.2 - joined_s);
+    let scenario = Arc::new(with.unwrap());
+    let opened = Session::open(scenario, small.seeds[0], Captures::default(), || false);
+    let mut session = opened.unwrap();
+    watched(|watch| session.advance(at, watch));
+    let before = session.view();
+    let gains = large.network.gains.clone();
+    session.change(&Change::Gains(gains)).unwrap();
+    session.change(&Change::On(3)).unwrap();
+    watched(|watch| session.advance(at + Duration::from_secs(30), watch));
+    [alone, before, session.view()]
+}
+
+#[test]
+fn a_mote_that_is_added_joins_and_sends() {
+    for joining in ["static", "advertised", "rpl"] {
+        for place in [[35, 36], [105, 0]] {
+            let [_, before, after] = added(place, joining);
+            assert!(
+                !before.nodes[3].is_on && before.flows[1].bytes == 0,
+                "{joining}"
+            );
+            assert!(after.nodes[3].parent.is_some(), "{joining}: {after:?}");
+            assert!(after.flows[1].bytes > 0, "{joining}: {after:?}");
+            assert!(
+                after.flows[0].bytes > before.flows[0].bytes,
+                "{joining}: {after:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_mote_that_is_added_to_a_relay_has_changed_nothing_before() {
+    for joining in ["static", "advertised"] {
+        let [alone, before, _] = added([35, 36], joining);
+        assert_eq!(before.nodes[..3], alone.nodes[..], "{joining}");
+        assert_eq!(before.flows[..1], alone.flows[..], "{joining}");
+    }
+}
+
+#[test]
+fn only_one_mote_more_is_added() {
+    let row = [[0, 0], [35, 0], [70, 0], [105, 0], [140, 0]];
+    let of = |motes: usize| {
+        let plan = placed(&row[..=motes], "[[flow]]\nfrom = 1\n", "static");
+        plan.points[0].scenario.clone()
+    };
+    for motes in [1, 2, 4] {
+        assert!(of(2).with_mote(&of(motes), 0.0).is_err(), "{motes}");
     }
 }
