@@ -37,6 +37,12 @@ export class Curves {
     this.restyle();
   }
 
+  /** A run has more flows from now on; the first are those that it had. */
+  grow(flows: string[]): void {
+    this.flows = flows.slice(0, FLOWS_MAX);
+    this.restyle();
+  }
+
   /** Makes the plots anew, in the colours of now. */
   restyle(): void {
     for (const plot of this.plots) plot.destroy();
@@ -106,7 +112,7 @@ export class Curves {
 
   /** Over the last second each. */
   private goodput(flow: number): number[] {
-    const bytes = this.rows.map((row) => row[flow * FLOW.size + FLOW.bytes]);
+    const bytes = this.rows.map((row) => row[flow * FLOW.size + FLOW.bytes] ?? 0);
     let first = 0;
     return this.times.map((time, place) => {
       while (first < place && this.times[first + 1] <= time - WINDOW) first++;

@@ -1,4 +1,4 @@
-// The files that a visitor brings beside a scenario.
+// The files that a visitor brings beside a scenario, and takes along.
 
 import type { Files } from "./protocol";
 import { TEXT_MAX } from "./scenario";
@@ -19,6 +19,15 @@ export async function filesOf(own: string, chosen: readonly File[]): Promise<Fil
     }
   }
   return given;
+}
+
+/** Gives a visitor a file. */
+export function save(content: BlobPart, kind: string, file: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content], { type: kind }));
+  link.download = file;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 /** Bytes of all files beside a scenario. */

@@ -32,12 +32,18 @@ export class History {
   since = 0;
 
   constructor(
-    readonly nodes: number,
+    public nodes: number,
     readonly fates: readonly string[],
     readonly sorts: readonly string[],
     readonly states: readonly string[],
   ) {
     this.tracks = Array.from({ length: nodes }, () => ({ at: [], state: [] }));
+  }
+
+  /** A node more. */
+  grow(): void {
+    this.nodes++;
+    this.tracks.push({ at: [], state: [] });
   }
 
   add(frames: Float64Array, turns: Float64Array): void {

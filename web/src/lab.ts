@@ -1,7 +1,7 @@
 // The worker with the lab, as promises.
 
 import { takeWorker } from "./first";
-import type { Answer, Ask, Layout, Moment, Opened } from "./protocol";
+import type { Added, Answer, Ask, Layout, Moment, Opened } from "./protocol";
 
 interface Results {
   open: Opened;
@@ -9,6 +9,7 @@ interface Results {
   advance: Moment;
   switch: null;
   air: Layout;
+  add: Added;
   loss: null;
   decode: string;
   capture: Uint8Array<ArrayBuffer>;

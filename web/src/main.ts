@@ -2,7 +2,7 @@
 
 import { Curves } from "./curves";
 import { EXAMPLES } from "./examples";
-import { filesOf } from "./files";
+import { filesOf, save } from "./files";
 import { type Frame, History } from "./history";
 import { KnobForm } from "./knobs";
 import { Failed, LabWorker } from "./lab";
@@ -10,10 +10,10 @@ import { Latest, line } from "./latest";
 import { Map } from "./map";
 import { MotePanel, placeBeside } from "./mote";
 import { Pace } from "./pace";
-import { FLOW, type Files, type Moment, NODE, type Opened } from "./protocol";
-import { AUTO, DEFAULTS, inWordsOfKnobs, type Knobs, places, read, SPEED, SPEEDS, senders, story, toToml, write } from "./scenario";
+import { FLOW, type Files, type Moment, type Opened } from "./protocol";
+import { AUTO, DEFAULTS, inWordsOfKnobs, type Knobs, places, PLACES_MAX, read, SPEED, SPEEDS, senders, story, toToml, write } from "./scenario";
 import { closing, show as showSummary, type Summary, summaryOf } from "./summary";
-import { clock, theme } from "./theme";
+import { clock, swatches, theme } from "./theme";
 import { Timeline } from "./timeline";
 
 function part<T extends HTMLElement>(id: string): T {
@@ -128,7 +128,7 @@ function begin(answer: Opened): void {
   chosenNext = undefined;
   timeline.show(history);
   curves.show(answer.flows);
-  describeStates(answer.states);
+  part("states").replaceChildren(...swatches(answer.states));
   say("run", answer.runs > 1 ? `The scenario has ${answer.runs} runs; this is the first.` : "");
   say("answer", "");
   part("story").textContent = toml === null ? story(knobs) : `${answer.title}: ${answer.flows.slice(0, 3).join(", ")}`;
@@ -270,7 +270,7 @@ function tell(): void {
     const state = opened.states[history.state(map.selected, shown)] ?? "–";
     mote.show(map.selected, map.layout, nodes, state, map.movable);
   }
-  part("map").setAttribute("aria-label", describeMap());
+  part("map").setAttribute("aria-label", map.describe(opened?.layout.nodes ?? 0, nodes));
   latest.show(history, shown, plays);
 }
 
@@ -284,24 +284,6 @@ function progress(): string {
   const gaps = missed > 0 ? `; ${missed} frames and changes were too many to show` : "";
   const end = over && shown >= done ? "; the run is over" : "";
   return `${delivered}${gaps}${end}${atWork === "" ? "" : `; ${atWork}`}`;
-}
-
-function describeMap(): string {
-  const count = opened?.layout.nodes ?? 0;
-  const queued = Array.from({ length: count }, (_, node) => nodes[node * NODE.size + NODE.queue] ?? 0);
-  const waiting = queued.reduce((sum, one) => sum + Math.max(0, one), 0);
-  return `Map of ${count} motes; mote ${map.selected} is chosen; ${waiting} frames wait in queues`;
-}
-
-function describeStates(states: string[]): void {
-  const items = states.map((state, number) => {
-    const item = document.createElement("li");
-    const swatch = document.createElement("i");
-    swatch.className = `swatch s${number}`;
-    item.append(swatch, state);
-    return item;
-  });
-  part("states").replaceChildren(...items);
 }
 
 async function explain(one: Frame): Promise<void> {
@@ -441,15 +423,44 @@ async function byHand(ask: { op: "switch"; node: number; on: boolean } | { op: "
 }
 
 function noteChange(what: string): void {
-  const restarts = what.endsWith("moved") ? "Restart runs all of it with the new place" : "Restart begins without it";
+  const restarts = /moved|added/.test(what) ? "Restart runs all of it so from the beginning" : "Restart begins without it";
   say("answer", `At ${clock(done, 1e4)} ${what}. ${restarts}.`);
 }
 
-/** A mote more, beside this one: memory for it is made when a run begins. */
-function addMote(node: number): void {
+let busyAdding = false;
+/** A mote more, at a place or beside another mote. The run goes on with it. */
+async function addMote(where: number | [number, number]): Promise<void> {
   const all = knobs.layout === "placed" && knobs.places.length === map.placed.length ? places(knobs) : map.placed;
-  change({ ...knobs, layout: "placed", places: [...all, placeBeside(all, node)] });
-  chosenNext = all.length;
+  if (all.length >= PLACES_MAX) return say("answer", `The page shows ${PLACES_MAX} motes at most`);
+  const place = typeof where === "number" ? placeBeside(all, where) : where;
+  const next: Knobs = { ...knobs, layout: "placed", places: [...all, place] };
+  const isUnderWay = opened !== undefined && !over && done > 0;
+  if (busyAdding) return;
+  if (!isUnderWay) {
+    chosenNext = all.length;
+    return change(next);
+  }
+  busyAdding = true;
+  const own = run;
+  try {
+    const { layout, flows } = await lab.ask({ op: "add", text: toToml(next), name: name(), files });
+    if (own !== run || !opened) return;
+    knobs = next;
+    form.show(knobs, false);
+    void remember();
+    history.grow();
+    timeline.fitRows(history.nodes);
+    opened = { ...opened, layout, flows };
+    curves.grow(flows);
+    map.show(layout);
+    map.selected = all.length;
+    noteChange(`mote ${all.length} was added, and sends`);
+    tell();
+  } catch (error) {
+    if (own === run) refuse(error);
+  } finally {
+    busyAdding = false;
+  }
 }
 
 async function copyLink(): Promise<void> {
@@ -460,14 +471,6 @@ async function copyLink(): Promise<void> {
   } catch {
     say("answer", `The browser gives no clipboard. The link: ${location.href}`);
   }
-}
-
-function save(content: BlobPart, kind: string, file: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([content], { type: kind }));
-  link.download = file;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 async function saveFrom(op: "capture" | "records", kind: string, file: string): Promise<void> {
@@ -582,7 +585,8 @@ map.onCancel = () => opened && map.show(opened.layout);
 map.onMove = (node, place, isDone) => void moved(node, place, isDone);
 map.onChoose = tell;
 mote.onSwitch = (node, on) => void switchMote(node, on);
-mote.onAdd = addMote;
+mote.onAdd = (node) => void addMote(node);
+map.onAdd = (place) => void addMote(place);
 mote.onLoss = (share) => void loseFrames(share);
 timeline.onPick = latest.onPick = (one) => void explain(one);
 listenToButtons();

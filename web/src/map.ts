@@ -31,6 +31,8 @@ export class Map {
   onMove: (node: number, place: Point, done: boolean) => void = () => {};
   /** A mote that was moved is back where it was: the system took the pointer away. */
   onCancel: () => void = () => {};
+  /** Somebody wants a mote at a free place, m. */
+  onAdd: (place: Point) => void = () => {};
   /** Another mote is chosen. */
   onChoose: () => void = () => {};
   movable = false;
@@ -48,6 +50,7 @@ export class Map {
     canvas.addEventListener("pointermove", (event) => this.drag(event));
     canvas.addEventListener("pointerup", (event) => this.drop(event));
     canvas.addEventListener("pointercancel", (event) => this.drop(event));
+    canvas.addEventListener("dblclick", (event) => this.put(event));
     // A finger on a mote drags it; elsewhere it scrolls the page.
     const hold = (event: TouchEvent) => this.held !== undefined && event.preventDefault();
     canvas.addEventListener("touchstart", hold, { passive: false });
@@ -114,6 +117,13 @@ export class Map {
     const radius = this.radius;
     at.forEach((point, node) => this.drawMote(pen, point, node, history.state(node, time), nodes, radius, colours));
     for (const frame of flying) this.drawFlight(pen, at, frame, time, history, colours);
+  }
+
+  /** The map in words. */
+  describe(count: number, nodes: Float64Array): string {
+    const queued = Array.from({ length: count }, (_, node) => nodes[node * NODE.size + NODE.queue] ?? 0);
+    const waiting = queued.reduce((sum, one) => sum + Math.max(0, one), 0);
+    return `Map of ${count} motes; mote ${this.selected} is chosen; ${waiting} frames wait in queues`;
   }
 
   private get radius(): number {
@@ -242,13 +252,24 @@ export class Map {
     pen.globalAlpha = 1;
   }
 
-  private grab(event: PointerEvent): void {
-    if (event.button !== 0 || this.held) return;
+  /** The mote under a pointer; -1: none. */
+  private under(event: MouseEvent): number {
     const [x, y] = [event.offsetX, event.offsetY];
-    const near = this.places.findIndex((place) => {
+    return this.places.findIndex((place) => {
       const [px, py] = this.onCanvas(place);
       return Math.hypot(px - x, py - y) <= this.radius + 10;
     });
+  }
+
+  private put(event: MouseEvent): void {
+    if (!this.movable || this.held || this.under(event) >= 0) return;
+    const { scale, left, top } = this.view;
+    this.onAdd([(event.offsetX - left) / scale, (event.offsetY - top) / scale]);
+  }
+
+  private grab(event: PointerEvent): void {
+    if (event.button !== 0 || this.held) return;
+    const near = this.under(event);
     if (near < 0) return;
     this.selected = near;
     this.onChoose();

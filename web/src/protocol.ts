@@ -13,6 +13,8 @@ export type Ask =
   | { op: "switch"; node: number; on: boolean }
   /** From now on motes hear one another, and lose frames, as in this scenario. */
   | { op: "air"; text: string; name: string; files: Files }
+  /** From now on the last mote of this scenario, which has one more, is there with its flows, and all are in its places. */
+  | { op: "add"; text: string; name: string; files: Files }
   /** From now on this share of frames is lost besides, 0 to 1. */
   | { op: "loss"; share: number }
   | { op: "decode"; from: number; start: number; length: number }
@@ -26,6 +28,12 @@ export interface Layout {
   positions: Float64Array;
   /** from, to, dBm, chance that the longest frame arrives. */
   links: Float64Array;
+}
+
+/** A mote was added. */
+export interface Added {
+  layout: Layout;
+  flows: string[];
 }
 
 /** A run that was opened. */
@@ -60,7 +68,7 @@ export interface Moment {
 
 /** An answer to the ask of the same number. */
 export type Answer =
-  | { id: number; value: Opened | Layout | Moment | string | Uint8Array | null }
+  | { id: number; value: Opened | Layout | Added | Moment | string | Uint8Array | null }
   /** `fatal`: the lab is gone, and the worker with it. */
   | { id: number; error: string; fatal: boolean };
 

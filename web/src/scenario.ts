@@ -78,7 +78,7 @@ export type NumberKey = keyof typeof NUMBERS;
 
 const FLAGS = ["hidden", "cit", "tcphc", "joining"] as const;
 const LAYOUTS: readonly Layout[] = ["chain", "line", "floor", "placed"];
-const PLACES_MAX = 100;
+export const PLACES_MAX = 100;
 const METRES_MAX = 10_000;
 
 /** Layouts that a knob is of; those that are not here are of all. */

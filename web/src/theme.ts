@@ -42,3 +42,14 @@ export function clock(us: number, finest = 1): string {
   const digits = finest >= 1e6 ? 0 : finest >= 1e5 ? 1 : finest >= 1e4 ? 2 : finest >= 1e3 ? 3 : finest >= 100 ? 4 : finest >= 10 ? 5 : 6;
   return `${(us / 1e6).toFixed(digits)} s`;
 }
+
+/** A legend of states. */
+export function swatches(states: string[]): HTMLElement[] {
+  return states.map((state, number) => {
+    const item = document.createElement("li");
+    const swatch = document.createElement("i");
+    swatch.className = `swatch s${number}`;
+    item.append(swatch, state);
+    return item;
+  });
+}

@@ -38,11 +38,16 @@ export class Timeline {
     this.selected = undefined;
     this.from = 0;
     this.follows = true;
+    this.rows.scrollTop = 0;
+    this.fitRows(history.nodes);
+  }
+
+  /** There may be a node more. */
+  fitRows(nodes: number): void {
     // The canvas stays in its place, however many rows it is scrolled through: canvases have bounds.
-    const [all, most] = [AXIS + history.nodes * ROW + 4, ROWS_MAX * ROW + AXIS + 4];
+    const [all, most] = [AXIS + nodes * ROW + 4, ROWS_MAX * ROW + AXIS + 4];
     this.canvas.style.height = `${Math.min(all, most)}px`;
     this.spacer.style.height = `${Math.max(0, all - most)}px`;
-    this.rows.scrollTop = 0;
   }
 
   draw(time: number, colours: Theme): void {
@@ -95,7 +100,7 @@ export class Timeline {
   private isDrawn(time: number, colours: Theme): boolean {
     const { clientWidth, clientHeight } = this.canvas;
     const now = [
-      this.history, time, this.history?.frames.length, this.from, this.span, this.selected, this.rows.scrollTop,
+      this.history, this.history?.nodes, time, this.history?.frames.length, this.from, this.span, this.selected, this.rows.scrollTop,
       colours, clientWidth, clientHeight, window.devicePixelRatio,
     ];
     const isSame = now.every((part, place) => part === this.drawn[place]);

@@ -10,7 +10,7 @@ import init, {
   state_names,
   type Layout as LabLayout,
 } from "../generated/motet_web.js";
-import type { Answer, Ask, Files, Layout, Moment, Opened } from "./protocol";
+import type { Added, Answer, Ask, Files, Layout, Moment, Opened } from "./protocol";
 
 const ready = init().then(
   () => undefined,
@@ -42,7 +42,7 @@ function wrong(error: unknown): { error: string; fatal: boolean } {
   return { error: `the lab failed, which is a mistake in it: ${place}`, fatal: true };
 }
 
-type Value = Opened | Layout | Moment | string | Uint8Array | null;
+type Value = Opened | Layout | Added | Moment | string | Uint8Array | null;
 
 async function act(ask: Ask): Promise<Value> {
   switch (ask.op) {
@@ -57,6 +57,11 @@ async function act(ask: Ask): Promise<Value> {
       return null;
     case "air":
       return withFiles(ask.files, (files) => plain(opened().take_air(ask.text, ask.name, files)));
+    case "add":
+      return withFiles(ask.files, (files) => ({
+        layout: plain(opened().add_mote(ask.text, ask.name, files)),
+        flows: opened().flow_names(),
+      }));
     case "loss":
       opened().set_frame_loss(ask.share);
       return null;

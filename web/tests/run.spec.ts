@@ -145,14 +145,41 @@ test("frames are lost from a moment on", async ({ page }) => {
   await expect(page.locator("body")).toHaveAttribute("data-run", "1");
 });
 
-test("a mote is added, and sends", async ({ page }) => {
+test("a mote is added while the run goes on, and sends", async ({ page }) => {
   const wrong = watch(page);
-  await visit(page, "#layout=line&hops=2");
+  await visit(page, "#layout=line&hops=1&speed=1&kilobytes=0");
+  await expect.poll(() => seconds(page)).toBeGreaterThan(2);
+  const before = await seconds(page);
   await page.locator("#mote-add").click();
+  await expect(page.locator("#notice")).toContainText("mote 2 was added, and sends");
   await expect(page.locator("#layout")).toHaveValue("placed");
-  await expect(page.locator("#map")).toHaveAttribute("aria-label", /4 motes; mote 3 is chosen/);
-  await expect(page.locator("#story")).toContainText("Mote 3 sends");
-  await seenFirst(page);
+  await expect(page.locator("#map")).toHaveAttribute("aria-label", /3 motes; mote 2 is chosen/);
+  // The run is the same one, and goes on.
+  await expect(page.locator("body")).toHaveAttribute("data-run", "1");
+  expect(await seconds(page)).toBeGreaterThanOrEqual(before);
+  await expect(page.locator("#mote-facts")).not.toContainText("switched off");
+  await expect(page.locator("#figures")).toContainText(/bulk 2 → host: window \d+ bytes, round trip [1-9]/, { timeout: 20_000 });
+  // Frames of the mote that was added are read, too.
+  await page.locator("#play").click();
+  await page.locator("#latest button").first().click();
+  await expect(page.locator("#decoded")).toContainText("mac");
+  await page.locator("#restart").click();
+  await expect(page.locator("body")).toHaveAttribute("data-run", "2");
+  await expect(page.locator("#story")).toContainText("Mote 2 sends");
+  expect(wrong).toEqual([]);
+});
+
+test("a double click on a free place adds a mote there, and one on a mote does not", async ({ page }) => {
+  const wrong = watch(page);
+  await visit(page, "#speed=1&kilobytes=0");
+  await expect.poll(() => seconds(page)).toBeGreaterThan(1);
+  const { x, y } = await moteOne(page);
+  await page.mouse.dblclick(x, y);
+  await expect(page.locator("#map")).toHaveAttribute("aria-label", /4 motes; mote 1 is chosen/);
+  await page.mouse.dblclick(x, y + 60);
+  await expect(page.locator("#map")).toHaveAttribute("aria-label", /5 motes; mote 4 is chosen/);
+  await expect(page.locator("#notice")).toContainText("mote 4 was added");
+  await expect(page.locator("body")).toHaveAttribute("data-run", "1");
   expect(wrong).toEqual([]);
 });
 

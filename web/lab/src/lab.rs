@@ -137,6 +137,41 @@ impl Lab {
         Ok(Layout::of(scenario))
     }
 
+    /// Adds a mote, the last one of another scenario with one node more: from now on it is there,
+    /// with its flows, and all are in that scenario's places. Gives the layout.
+    ///
+    /// The run is repeated up to now with the mote in it, switched off.
+    ///
+    /// # Errors
+    /// The lab's sentence about the scenario.
+    pub fn add_mote(&mut self, text: &str, name: &str, files: &Files) -> Result<Layout, JsError> {
+        let wanted = plan(text, name, files, Overrides::default())?;
+        let wanted = &wanted.points[0].scenario;
+        let now = self.session.now();
+        let joined_s = self.session.view().joined_s;
+        let after_s = joined_s.map_or(0.0, |joined| self.now_us() / 1e6 - joined + ON_AFTER_S);
+        let sentence = |sentence: String| JsError::new(&sentence);
+        let more = self.plan.points[0].scenario.with_mote(wanted, after_s);
+        let added = wanted.network.nodes.len() - 1;
+        let before = self.plan.points[0].scenario.clone();
+        self.plan.points[0].scenario = Arc::new(more.map_err(sentence)?);
+        let changes = self.changes.iter();
+        let changes: Vec<_> = changes
+            .map(|(at, change)| (*at, change.with_mote()))
+            .collect();
+        let again = session(&self.plan, Captures::default()).and_then(|mut session| {
+            self.repeat(&mut session, &changes, now)?;
+            Ok(session)
+        });
+        let mut session = again.inspect_err(|_| self.plan.points[0].scenario = before)?;
+        session.observe(SEEN_MAX);
+        self.session = session;
+        self.changes = changes;
+        self.change(Change::Gains(wanted.network.gains.clone()))?;
+        self.change(Change::On(added))?;
+        Ok(Layout::of(wanted))
+    }
+
     /// Lets this share of all frames be lost besides, from now on: 0 to 1.
     ///
     /// # Errors
@@ -404,6 +439,9 @@ const SORTS: [Sort; 6] = [
 
 /// Frames and changes that one step may have: 5,000 nodes make as many in a second.
 const SEEN_MAX: usize = 1 << 18;
+
+/// After how long a mote that is added begins to send, s: it is on by then.
+const ON_AFTER_S: f64 = 0.2;
 
 /// A frame is in a capture once it has begun, and is observed once it has ended; over Bluetooth LE
 /// both are once its connection event is over, or when its advertising event begins.
