@@ -64,6 +64,8 @@ pub(super) struct Node {
     pub(super) data_frames: u64,
     /// The last frame's sequence number, whom it was for, and whether it was a poll.
     last_sequence: Option<(u8, Option<String>, bool)>,
+    /// The numbers of its latest frames.
+    latest: VecDeque<u8>,
     /// Frames of which an attempt was heard, each counted once, and sequence numbers between them
     /// that were not.
     heard: u64,
@@ -146,15 +148,25 @@ impl Node {
     }
 
     /// Whether a step is one back, as by another sender. One that goes on with one neighbour before
-    /// another is done repeats its numbers, and so does one that polls before a frame that waits for
-    /// its next attempt.
-    fn is_back(&self, step: u8, dst: Option<&str>, polls: bool) -> bool {
-        let last = self.last_sequence.as_ref();
-        let is_between = last.is_some_and(|(_, before, has_polled)| {
-            before.as_deref() != dst || *has_polled != polls
-        });
+    /// another is done repeats its numbers. So does one that polls before a frame that waits: that
+    /// frame was heard before, or its number is the one before the poll's.
+    fn is_back(&self, step: u8, sequence: u8, dst: Option<&str>, polls: bool) -> bool {
+        let Some((_, before, has_polled)) = self.last_sequence.as_ref() else {
+            return false;
+        };
         let is_small = step == 0 || step >= STEP_BACK;
-        (step == 0 || step > 128) && !(is_small && is_between)
+        let is_to_another = is_small && before.as_deref() != dst;
+        let has_waited = *has_polled && !polls && (step == 255 || self.latest.contains(&sequence));
+        (step == 0 || step > 128) && !is_to_another && !has_waited
+    }
+
+    /// Notes a frame's number.
+    fn note_sequence(&mut self, sequence: u8, dst: Option<&str>, polls: bool) {
+        self.last_sequence = Some((sequence, dst.map(str::to_owned), polls));
+        if self.latest.len() >= LATEST_MAX {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(sequence);
     }
 
     pub(super) fn rssi_dbm(&self) -> Option<f64> {
@@ -300,7 +312,7 @@ impl Stations {
         if let Some(sequence) = sequence {
             let dst = view.text("mac", "dst");
             let step = node.step(sequence);
-            if step.is_some_and(|step| node.is_back(step, dst, polls)) {
+            if step.is_some_and(|step| node.is_back(step, sequence, dst, polls)) {
                 node.steps_back.add(number, at_s);
             }
             node.heard += 1;
@@ -318,7 +330,7 @@ impl Stations {
                 restart.count += 1;
                 restart.frame = number;
             }
-            node.last_sequence = Some((sequence, dst.map(str::to_owned), polls));
+            node.note_sequence(sequence, dst, polls);
         }
     }
 
@@ -491,6 +503,8 @@ const BEFORE_MIN: u64 = 10;
 const STEP_MAX: u8 = 16;
 /// A step back that is shorter, modulo 256, may be one of the node's own, to another neighbour.
 const STEP_BACK: u8 = 240;
+/// Frames of a node within which one that waits for its next attempt comes again.
+const LATEST_MAX: usize = 8;
 /// More numbers than this a sniffer does not miss in a row: the node was elsewhere, or began anew.
 const MISSED_MAX: u8 = 32;
 /// A sender that is heard more seldom says nothing.
