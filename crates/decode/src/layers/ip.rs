@@ -270,9 +270,21 @@ pub(super) fn about(packet: &[u8]) -> Option<String> {
     ))
 }
 
+/// Says of a first fragment whose packet it begins: in words, and for programs.
+pub(super) fn begins(frame: &mut Frame, packet: &[u8]) {
+    let mut layers = frame.layers.iter_mut();
+    if let Some(layer) = layers.rfind(|layer| layer.name == "fragment") {
+        let shown = std::mem::replace(layer, Layer::new("fragment", ""));
+        *layer = ends(shown, packet);
+    }
+    if let Some(about) = about(packet) {
+        frame.summary = format!("{}  of {about}", frame.summary);
+    }
+}
+
 /// Adds to `layer`, for programs, the ends of a packet of which only the start is here. Of a packet
 /// within another one: those of the inner one, as far as it is here.
-pub(super) fn ends(layer: Layer, packet: &[u8]) -> Layer {
+fn ends(layer: Layer, packet: &[u8]) -> Layer {
     let Ok((header, payload)) = Header::parse_start(packet) else {
         return layer;
     };

@@ -335,17 +335,7 @@ fn first_fragment(
             return None;
         }
     };
-    if let Some(layer) = frame
-        .layers
-        .iter_mut()
-        .rfind(|layer| layer.name == "fragment")
-    {
-        let shown = std::mem::replace(layer, Layer::new("fragment", ""));
-        *layer = ip::ends(shown, packet.readable());
-    }
-    if let Some(about) = ip::about(packet.readable()) {
-        frame.summary = format!("{}  of {about}", frame.summary);
-    }
+    ip::begins(frame, packet.readable());
     Some(packet)
 }
 

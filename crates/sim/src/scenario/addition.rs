@@ -2,9 +2,10 @@
 //!
 //! Memory, tables and routes of a network are made before its first event. So a mote that comes
 //! later is there from the beginning, switched off, and heard by its parent alone. Who adds a mote
-//! repeats the run up to that moment, and then switches it on ([`super::Change::On`]). Each node and
-//! each link has a random stream of its own: up to then the run is the same as without the mote, if
-//! its parent passes packets on anyway. A parent that had no child is a router from the beginning.
+//! repeats the run up to that moment, and then switches it on ([`super::Change::On`]). Each node
+//! and each link has a random stream of its own: up to then the run is the same as without the
+//! mote, if its parent passes packets on anyway. A parent that had no child is a router from the
+//! beginning.
 
 use std::collections::BTreeSet;
 

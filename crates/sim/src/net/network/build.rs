@@ -224,8 +224,8 @@ impl<'m> Builder<'_, 'm> {
     pub(super) fn host(self, number: usize, at: usize) -> Resident<'m> {
         let host = &self.options.hosts[number];
         let sockets = [host.connections, host.listeners, host.half_open];
-        // As if motes that come later were not there yet, so that they change nothing before. Lossless:
-        // there are few more hosts than nodes.
+        // As if motes that come later were not there yet, so that they change nothing before.
+        // Lossless: there are few more hosts than nodes.
         let place = at.saturating_sub(self.options.absent.len());
         let rng = stream(self.seed, place as u32, Purpose::Stack);
         Resident {
