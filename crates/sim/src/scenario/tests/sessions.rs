@@ -327,7 +327,9 @@ fn placed(places: &[[i32; 2]], flows: &str, joining: &str) -> Plan {
 /// The views of a run without a mote more and with it before it is there, and 30 s after it is.
 fn added(place: [i32; 2], joining: &str) -> [View; 3] {
     let row = [[0, 0], [35, 0], [70, 0]];
-    let small = placed(&row, "[[flow]]\nfrom = 2\n", joining);
+    // One that sends as much as TCP takes would leave a mote that it does not hear little time.
+    let sends = "[[flow]]\nfrom = 2\nkind = \"periodic\"\ninterval_s = 1\nmessage_bytes = 200\n";
+    let small = placed(&row, sends, joining);
     let more = [row[0], row[1], row[2], place];
     let large = placed(&more, "[[flow]]\nfrom = 3\n", joining);
     let large = &large.points[0].scenario;
@@ -359,7 +361,7 @@ fn a_mote_that_is_added_joins_and_sends() {
                 "{joining}"
             );
             assert!(after.nodes[3].parent.is_some(), "{joining}: {after:?}");
-            assert!(after.flows[1].bytes > 0, "{joining}: {after:?}");
+            assert!(after.flows[1].bytes > 5_000, "{joining}: {after:?}");
             assert!(
                 after.flows[0].bytes > before.flows[0].bytes,
                 "{joining}: {after:?}"
