@@ -206,6 +206,7 @@ impl<'m> World<'m> {
         let error = match kind & 3 {
             0 => IcmpError::Soft,
             1 => IcmpError::Hard,
+            2 => IcmpError::Disrupted,
             _ => IcmpError::PacketTooBig(u32::from(input.u16())),
         };
         let sent = self.iss.unwrap_or(0).wrapping_add(self.given);

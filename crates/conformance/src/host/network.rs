@@ -115,6 +115,7 @@ impl Host<'_> {
         let (error, errno, invoking) = match message {
             DestinationUnreachable { code, invoking } => match code {
                 1 | 4 => (IcmpError::Hard, Errno::ECONNREFUSED, invoking),
+                0 | 3 => (IcmpError::Disrupted, Errno::EHOSTUNREACH, invoking),
                 _ => (IcmpError::Soft, Errno::EHOSTUNREACH, invoking),
             },
             PacketTooBig { mtu, invoking } => {

@@ -125,6 +125,13 @@ pub(crate) struct Undelivered<'m> {
 }
 
 impl Undelivered<'_> {
+    /// The packet's header, and what follows it; nothing of a compressed TCP header.
+    pub(crate) fn parts(&self) -> Option<(Header, &[u8])> {
+        let (header, _) = Header::parse(self.buffer).ok()?;
+        let segment = quotable(self.buffer, self.form).get(HEADER_LEN..)?;
+        Some((header, segment))
+    }
+
     /// The parts of an ICMPv6 error about the packet: its header, the bytes that may be quoted, and
     /// the kind of error. `None` while the packet's next copy may take another neighbour, namely
     /// where the one that did not answer was no last hop. A source route leaves no choice: a step

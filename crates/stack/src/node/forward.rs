@@ -104,19 +104,22 @@ impl<'m> Node<'m> {
     }
 
     /// Handles a report of a link: if the last hop of a packet does not answer, the packet's source
-    /// gets an ICMPv6 error; if the router of a link is gone, the router of another link replaces
+    /// gets an ICMPv6 error, and this node's own TCP learns that its segment was given up; if the router of a link is gone, the router of another link replaces
     /// it.
     pub(super) fn on_report(&mut self, id: InterfaceId, report: Report<'m>, now: Instant) {
         match &report {
-            Report::Undelivered(packet) => {
-                if let Some((header, quote, kind)) = packet.refused()
-                    && !self.ip.owns(&header.src, id)
-                {
-                    self.refuse(id, kind, &header, quote, now);
-                    // The link that the answer leaves by may have been polled before this one.
-                    self.must_poll_again = true;
+            Report::Undelivered(packet) => match packet.parts() {
+                Some((header, segment)) if self.ip.owns(&header.src, id) => {
+                    self.on_own_undelivered(id, &header, segment, now);
                 }
-            }
+                _ => {
+                    if let Some((header, quote, kind)) = packet.refused() {
+                        self.refuse(id, kind, &header, quote, now);
+                        // The link that the answer leaves by may have been polled before this one.
+                        self.must_poll_again = true;
+                    }
+                }
+            },
             #[cfg(feature = "rpl")]
             Report::Sent(sent) => self.on_frame_sent(id, *sent, now),
             Report::RouterGone => {

@@ -244,10 +244,35 @@ impl<'m> Node<'m> {
         if header.next_header != NEXT_HEADER {
             return Err(ignored);
         }
+        self.on_tcp_error(id, &header, rest, error, now);
+        Ok(())
+    }
+
+    /// A packet of this node with `header` was given up on its own link `id`; `segment`: what
+    /// follows the header. For TCP that is as if a router said so (RFC 6069 §5.2).
+    pub(super) fn on_own_undelivered(
+        &mut self,
+        id: InterfaceId,
+        header: &Header,
+        segment: &[u8],
+        now: Instant,
+    ) {
+        if header.next_header == NEXT_HEADER {
+            self.on_tcp_error(id, header, segment, IcmpError::Disrupted, now);
+        }
+    }
+
+    fn on_tcp_error(
+        &mut self,
+        id: InterfaceId,
+        header: &Header,
+        segment: &[u8],
+        error: IcmpError,
+        now: Instant,
+    ) {
         let zone = id.zone_between(&header.src, &header.dst);
         self.tcp
-            .on_icmp_error(&header.src, &header.dst, zone, rest, error, now);
-        Ok(())
+            .on_icmp_error(&header.src, &header.dst, zone, segment, error, now);
     }
 }
 
@@ -305,6 +330,10 @@ const fn reported<'a>(message: &Message<'a>) -> Option<(IcmpError, &'a [u8])> {
             code: 1, invoking, ..
         } => (IcmpError::Hard, invoking),
         Message::PacketTooBig { mtu, invoking } => (IcmpError::PacketTooBig(mtu), invoking),
+        Message::DestinationUnreachable {
+            code: unreachable::NO_ROUTE | unreachable::ADDRESS,
+            invoking,
+        } => (IcmpError::Disrupted, invoking),
         Message::DestinationUnreachable { invoking, .. }
         | Message::ParameterProblem { invoking, .. }
         | Message::TimeExceeded { invoking, .. } => (IcmpError::Soft, invoking),

@@ -48,6 +48,15 @@ impl Node<'_> {
     ) -> Result<(), Disposition> {
         Err(Disposition::Drop(ip::PacketDrop::IgnoredIcmp))
     }
+
+    pub(super) fn on_own_undelivered(
+        &mut self,
+        _id: InterfaceId,
+        _header: &Header,
+        _segment: &[u8],
+        _now: Instant,
+    ) {
+    }
 }
 
 pub(super) fn poll_segment(

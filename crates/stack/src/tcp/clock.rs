@@ -99,7 +99,7 @@ impl Connection<'_> {
             true => self.config.syn_retransmissions_max,
             false => self.config.retransmissions_max,
         };
-        if self.retries >= most {
+        if self.retries >= most && self.has_waited_long(most) {
             return self.end_with_reset(self.timeout_error());
         }
         if purpose == Purpose::Persist {
@@ -110,9 +110,18 @@ impl Connection<'_> {
             let outcome = self.loss.on_timeout(self.retries == 0, &self.sender());
             self.apply_loss_outcome(outcome);
         }
-        self.retries += 1;
+        self.retries = self.retries.saturating_add(1);
         self.rtt.back_off();
         self.arm_timeout(purpose);
+    }
+
+    /// Whether as much time has passed as `most` retransmissions and the wait behind the last one
+    /// take. Where doublings were taken back, more retransmissions fit into that time (RFC 6069).
+    fn has_waited_long(&self, most: u8) -> bool {
+        self.is_connecting()
+            || self.rtt.has_doubled(most)
+            || self.retries == u8::MAX
+            || self.since_progress_ms() >= self.rtt.doubled_ms(self.config, most)
     }
 
     fn on_keepalive(&mut self) {
@@ -227,7 +236,6 @@ impl Connection<'_> {
     }
 
     /// Milliseconds until `timer` is due, rounded up; `None`: it is not armed.
-    #[cfg(feature = "linux-acks")]
     pub(super) fn left_ms(&self, timer: Timer) -> Option<u32> {
         let at = self.deadlines.get(timer as usize);
         let at = at.filter(|_| self.timers.is_armed(timer))?;

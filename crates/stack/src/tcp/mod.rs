@@ -52,7 +52,7 @@
 //! end; it ignores an MSS below 88 (48 of data), and resets the MSS of a SYN without the option to
 //! 536 (IPv4) or 1220 (IPv6).
 //!
-//! Sources: RFC 9293, 5681, 5961, 6191, 6298, 6528, 6582, 6675, 7323, 2018, 2883, 3042, 3168,
+//! Sources: RFC 9293, 5681, 5961, 6069, 6191, 6298, 6528, 6582, 6675, 7323, 2018, 2883, 3042, 3168,
 //! 3522, 3708, 8985, 9438, 9937.
 
 mod ack;

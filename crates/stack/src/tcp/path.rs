@@ -1,15 +1,15 @@
-//! The facts that a connection learns about its path: from ICMPv6, and where no route leads to the
-//! peer.
+//! The facts that a connection learns about its path: from ICMPv6, from a link that gave its segment
+//! up, and where no route leads to the peer.
 //!
 //! Place: `arrival` finds the connection of the quoted segment, and `departure` finds out that a
 //! route is missing. Left out: the effect of a smaller MSS on segments (`output`).
-//! Sources: RFC 1122 §4.2.3, RFC 5927, RFC 5461 §4, RFC 8201.
+//! Sources: RFC 1122 §4.2.3, RFC 5927, RFC 5461 §4, RFC 6069, RFC 8201.
 
 use super::connection::Connection;
 use super::facts::Facts;
 use super::output::Plan;
 use super::seq::SeqNum;
-use super::timers::Purpose;
+use super::timers::{Purpose, Timer};
 use super::types::{Error, IcmpError};
 use crate::limits::IPV6_MTU_MIN;
 
@@ -25,6 +25,29 @@ impl Connection<'_> {
             // recover, and anybody may forge ICMP.
             IcmpError::Hard if self.is_connecting() => self.end(Some(Error::Unreachable)),
             IcmpError::Hard | IcmpError::Soft => self.facts.set(Facts::SOFT_ERROR),
+            IcmpError::Disrupted => {
+                self.facts.set(Facts::SOFT_ERROR);
+                if seq == self.snd_una && !self.is_connecting() {
+                    self.on_disrupted();
+                }
+            }
+        }
+    }
+
+    /// The oldest segment in flight was not passed on. If that was its retransmission, it was not
+    /// lost to congestion: the last doubling of the RTO is taken back, and the timer brought
+    /// forward by it (RFC 6069 §4.2). The number of retransmissions does not end the connection
+    /// any sooner for that ([`super::clock`]).
+    fn on_disrupted(&mut self) {
+        if self.timers.purpose() != Some(Purpose::Retransmit) {
+            return;
+        }
+        let doubled = self.rtt.rto_ms(self.config);
+        self.rtt.take_back_doubling();
+        let sooner = doubled - self.rtt.rto_ms(self.config);
+        if sooner > 0 {
+            let left = self.left_ms(Timer::Transmit).unwrap_or_default();
+            self.arm_transmit(Purpose::Retransmit, left.saturating_sub(sooner));
         }
     }
 

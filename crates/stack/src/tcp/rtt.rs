@@ -170,7 +170,26 @@ impl RttEstimator {
 
     /// Doubles the timeout after an expiry.
     pub(super) fn back_off(&mut self) {
-        self.doublings = self.doublings.saturating_add(1).min(12);
+        self.doublings = self.doublings.saturating_add(1).min(DOUBLINGS_MAX);
+    }
+
+    /// Whether each of `expiries` in a row has doubled the RTO, as far as it is doubled at all.
+    pub(super) fn has_doubled(&self, expiries: u8) -> bool {
+        self.doublings >= expiries.min(DOUBLINGS_MAX)
+    }
+
+    /// Takes the last doubling back (RFC 6069 §4.2).
+    pub(super) fn take_back_doubling(&mut self) {
+        self.doublings = self.doublings.saturating_sub(1);
+    }
+
+    /// How long `expiries` timeouts in a row and one more take if each doubles the RTO, ms.
+    pub(super) fn doubled_ms(&self, config: &Config, expiries: u8) -> u32 {
+        let nth = |doublings: u8| Self {
+            doublings: doublings.min(DOUBLINGS_MAX),
+            ..*self
+        };
+        (0..=expiries).map(|n| nth(n).rto_ms(config)).sum()
     }
 
     /// Takes the doublings back: the peer answers, or the expiry was spurious.
@@ -198,6 +217,9 @@ impl RttEstimator {
 
 /// RTO after a handshake in which the SYN was retransmitted (RFC 6298 §5.7), ms.
 const RTO_AFTER_LOST_SYN_MS: u32 = 3000;
+
+/// Doublings of the RTO: it exceeds [`Config::rto_max_ms`] then, whatever the round trip.
+const DOUBLINGS_MAX: u8 = 12;
 
 /// Longest believable round trip, ms.
 pub(super) const RTT_MAX_MS: u32 = 60_000;

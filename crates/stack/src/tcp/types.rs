@@ -377,7 +377,10 @@ pub enum IcmpError {
     PacketTooBig(u32),
     /// The peer has no such port, or policy forbids: hard while connecting.
     Hard,
-    /// No route, no neighbour, hop limit exceeded: may pass.
+    /// No route or no neighbour, at a router or at this node itself: as [`Self::Soft`], and a
+    /// timeout of the segment tells nothing of congestion (RFC 6069).
+    Disrupted,
+    /// Hop limit exceeded, a bad field: may pass.
     Soft,
 }
 
@@ -387,6 +390,7 @@ impl IcmpError {
         match self {
             Self::PacketTooBig(_) => "packet too big for the path",
             Self::Hard => "the destination refuses",
+            Self::Disrupted => "the way to the destination is interrupted for now",
             Self::Soft => "the destination cannot be reached for now",
         }
     }

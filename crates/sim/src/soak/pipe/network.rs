@@ -112,7 +112,7 @@ impl Pipe<'_> {
         let mtu = self.dice.scale(1_280, 1_500);
         let error = self.dice.pick(&[
             IcmpError::Soft,
-            IcmpError::Soft,
+            IcmpError::Disrupted,
             IcmpError::Hard,
             IcmpError::PacketTooBig(mtu),
         ]);

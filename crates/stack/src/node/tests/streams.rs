@@ -72,6 +72,52 @@ fn the_mss_fills_its_frames_and_relays_never_find_a_fragment_too_long() {
     );
 }
 
+/// How long after `span` in which its router is deaf a mote's segment arrives, sent when that span
+/// begins.
+fn arrives_after(span: Duration) -> Duration {
+    let mut world = World::chain(1, Relaying::Fragments);
+    let (host, now) = (world.host(), world.now);
+    let buffers = || Buffers::new(memory(0, 2048), memory(0, 2304));
+    let listener = world.nodes[host].tcp_mut().listen(None, 9, &SETTINGS);
+    let sender = world.nodes[1].connect((HOST, 9), buffers(), &SETTINGS, now);
+    let (listener, sender) = (listener.unwrap(), sender.unwrap());
+    world.run_for(Duration::from_secs(1));
+    let now = world.now;
+    let tcp = world.nodes[host].tcp_mut();
+    let receiver = tcp.accept(listener, buffers(), now).unwrap();
+    world.deaf = Some((0, now..now + span));
+    world.nodes[1]
+        .tcp_mut()
+        .send(sender, &bytes(300), now)
+        .unwrap();
+    world.run_for(span);
+    let begin = world.now;
+    loop {
+        let received = world.nodes[host].tcp_mut().recv(receiver, &mut [0; 512]);
+        if received == Ok(300) {
+            return world.now.since(begin);
+        }
+        assert!(world.now.since(begin) < Duration::from_secs(60));
+        world.run_for(Duration::from_millis(20));
+    }
+}
+
+/// RFC 6069: a segment that its own link gave up was not lost to congestion. Doubled timeouts would
+/// have it sent again 7, 15 and 31 s after the first time.
+#[test]
+fn what_its_own_link_gives_up_takes_a_doubling_back() {
+    // A neighbour that is silent for long is tried less often by the MAC itself.
+    for (ms, most_ms) in [
+        (3_300, 1_300),
+        (4_600, 1_300),
+        (7_900, 1_300),
+        (16_000, 4_000),
+    ] {
+        let waited = arrives_after(Duration::from_millis(ms));
+        assert!(waited < Duration::from_millis(most_ms), "{ms}: {waited:?}");
+    }
+}
+
 /// A packet in fragments, as somebody sends them who leaves no slack and does it his way.
 /// A border router's peers on radio and wire each keep what their own link carries, in whatever
 /// order their SYNs came, until they are accepted.

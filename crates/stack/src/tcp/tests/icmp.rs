@@ -182,3 +182,102 @@ fn reduced(s: &Script) -> (u16, u16) {
     let telemetry = s.connection().telemetry();
     (telemetry.cwnd_bytes, telemetry.ssthresh_bytes)
 }
+
+/// A sender with one segment in flight, and the waits before its next `count` retransmissions, ms;
+/// `report` is called behind each.
+fn waits(s: &mut Script, count: usize, mut report: impl FnMut(&mut Script)) -> Vec<u64> {
+    let mut waits = Vec::new();
+    for _ in 0..count {
+        let (segment, waited) = s.wait_for_segment();
+        assert_eq!(segment.payload.len(), 100);
+        waits.push(waited);
+        report(s);
+    }
+    waits
+}
+
+/// A sender of two segments, of which nothing was acknowledged.
+fn unanswered() -> Script {
+    let mut s = Script::accepted(PLAIN);
+    s.send(100);
+    s.expect(ACK, 1, 1, 100);
+    s
+}
+
+/// RFC 6069 §4.2: the RTO stays what it was while each retransmission is reported.
+#[test]
+fn an_interruption_takes_the_doubling_back() {
+    let mut s = unanswered();
+    let reported = waits(&mut s, 5, |s| icmp(s, 1, IcmpError::Disrupted));
+    assert_eq!(reported, [reported[0]; 5]);
+    // The last one was reported, the next ones are not: one after another they double.
+    let silent = waits(&mut s, 3, |_| ());
+    let first = reported[0];
+    assert_eq!(silent, [first, first * 2, first * 4]);
+    // A report takes one doubling back, not all.
+    icmp(&mut s, 1, IcmpError::Disrupted);
+    assert_eq!(waits(&mut s, 1, |_| ()), [first * 4]);
+}
+
+/// The report counts from when the timer was armed: where the shorter time is over, at once.
+#[test]
+fn a_late_report_lets_the_timer_expire() {
+    let mut s = unanswered();
+    let (_, first) = s.wait_for_segment();
+    s.wait_ms(first + 1);
+    s.silent();
+    icmp(&mut s, 1, IcmpError::Disrupted);
+    let (_, waited) = s.wait_for_segment();
+    assert_eq!(waited, 0);
+}
+
+/// What is not about the oldest segment, or no interruption, takes nothing back.
+#[test]
+fn only_an_interruption_of_the_oldest_segment_counts() {
+    for (seq, error) in [
+        (1, IcmpError::Soft),
+        (1, IcmpError::Hard),
+        (2, IcmpError::Disrupted),
+        (0, IcmpError::Disrupted),
+    ] {
+        let mut s = unanswered();
+        // Before the first retransmission there is nothing to take back.
+        icmp(&mut s, 1, IcmpError::Disrupted);
+        let waits = waits(&mut s, 3, |s| icmp(s, seq, error));
+        assert_eq!(waits[1..], [waits[0] * 2, waits[0] * 4], "{seq} {error}");
+    }
+}
+
+/// A way that stays interrupted ends the connection as late as one that is silent.
+#[test]
+fn a_lasting_interruption_ends_the_connection_no_sooner() {
+    let end = |reports: bool| {
+        let mut s = unanswered();
+        let start = s.now_us;
+        let mut count = 0;
+        loop {
+            let (segment, _) = s.wait_for_segment();
+            if segment.header.flags.contains(RST) {
+                break;
+            }
+            count += 1;
+            if reports {
+                icmp(&mut s, 1, IcmpError::Disrupted);
+            }
+        }
+        ((s.now_us - start) / 1000, count, s.connection().error())
+    };
+    let (silent_ms, silent, error) = end(false);
+    assert_eq!((silent, error), (12, Some(Error::TimedOut)));
+    let (reported_ms, reported, error) = end(true);
+    assert_eq!(error, Some(Error::Unreachable));
+    assert!(
+        reported_ms >= silent_ms.min(255_000),
+        "{reported_ms} {silent_ms}"
+    );
+    assert!(
+        reported_ms <= silent_ms + 1_000,
+        "{reported_ms} {silent_ms}"
+    );
+    assert!(reported > 60, "{reported}");
+}
