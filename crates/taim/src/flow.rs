@@ -217,7 +217,12 @@ impl Flow {
             // A retransmission may have been sent before the ACK arrived (Karn).
             let invited = self.invited.take().filter(|_| !news.is_retransmission);
             if let Some(invited) = invited {
-                self.mesh.add(now.since(invited));
+                // A mote whose window is shut answers nothing, and sends again by a timer: that
+                // tells nothing of the mesh.
+                let took = now.since(invited);
+                if self.mesh.timeout().is_none_or(|overdue| took <= overdue) {
+                    self.mesh.add(took);
+                }
             }
         }
         self.tally.packets += 1;

@@ -540,6 +540,35 @@ fn the_window_shrinks_where_acknowledgments_are_lost() {
     assert_eq!(window_after(200), Some(15));
 }
 
+/// An acknowledgment may invite nothing, where its mote's window is shut: what the mote sends long
+/// after it, by a timer or for another acknowledgment, says nothing of the mesh. Each such round
+/// trip once kept the one place inside for longer, and a star of ten stood still for a minute.
+#[test]
+fn an_acknowledgment_that_nothing_answers_makes_the_mesh_no_slower() {
+    for (apart_ms, rtt_ms) in [(60, 160), (10_000, 100)] {
+        let mut followed = Followed::new(Config::new(Policy::None));
+        open(&mut followed, 0, 0);
+        let pass = |followed: &mut Followed, ack, wait_ms| {
+            let _ = followed.offer(0, false, &segment(false, 0, [0, ack], Flags::ACK, 0));
+            followed.now += Duration::from_millis(wait_ms);
+        };
+        for round in 1..40 {
+            pass(&mut followed, round * 100, 100);
+            open(&mut followed, 0, round * 100);
+        }
+        let before = followed.router.status(followed.now).flows[0].mesh.rtt;
+        assert_eq!(before, Some(Duration::from_millis(100)));
+        // Two segments are under way, and two acknowledgments come back.
+        open(&mut followed, 0, 4_000);
+        pass(&mut followed, 4_000, apart_ms);
+        pass(&mut followed, 4_100, 100);
+        open(&mut followed, 0, 4_100);
+        let after = followed.router.status(followed.now).flows[0].mesh.rtt;
+        let expected = (7 * 100 + rtt_ms) * 1_000 / 8;
+        assert_eq!(after, Some(Duration::from_micros(expected)), "{apart_ms}");
+    }
+}
+
 /// Ten motes answer after 100 ms, and then none does any more: two at a time would take 1.2 s.
 #[test]
 fn packets_go_before_their_senders_time_out() {
