@@ -364,14 +364,20 @@ impl<'m> Neighbors<'m> {
     }
 
     /// How long a frame for `addr` took, if this node has won the air from others that it does not
-    /// hear.
-    pub(super) fn won(&self, addr: LinkAddr) -> Option<Duration> {
+    /// hear, lately.
+    pub(super) fn won(&self, addr: LinkAddr, now: Instant) -> Option<Duration> {
         let entry = self.find(addr)?;
         let failed = u32::from(entry.attempts.saturating_sub(entry.successes)) * 255;
         let failed = failed.checked_div(entry.attempts.into())?;
         // Lossless: it is at most 255.
-        let has_won = entry.timing.has_won(failed as u8);
+        let has_won = entry.timing.has_won(failed as u8, now);
         entry.timing.exchange().filter(|_| has_won)
+    }
+
+    /// Whether this node is a source that contends with others for `addr`, lately.
+    pub(super) fn contends(&self, addr: LinkAddr, now: Instant) -> bool {
+        self.find(addr)
+            .is_some_and(|entry| entry.timing.contends(now))
     }
 
     pub(super) fn flow(&self, addr: LinkAddr) -> Flow {
@@ -408,6 +414,12 @@ impl<'m> Neighbors<'m> {
     pub(super) fn is_shared(&self, addr: LinkAddr) -> bool {
         self.find(addr)
             .is_some_and(|entry| entry.timing.is_shared())
+    }
+
+    /// Whether `from` sent most of the last frames that go to `addr`.
+    pub(super) fn is_mostly_of(&self, addr: LinkAddr, from: LinkAddr) -> bool {
+        self.find(addr)
+            .is_some_and(|entry| entry.timing.is_mostly_of(from))
     }
 
     /// How far apart frames begin that go on to `addr`, as far as is known.
@@ -640,7 +652,7 @@ mod tests {
             neighbors.record(PARENT, took, now);
             if !succeeds && !is_retry {
                 failed += 1;
-                won += usize::from(neighbors.won(PARENT).is_some());
+                won += usize::from(neighbors.won(PARENT, now).is_some());
             }
             is_retry = !succeeds;
         }

@@ -75,9 +75,10 @@ impl NeighborTiming {
     /// it does not hear. `failed`: the share of all attempts that failed, in 255ths. Noise hits a
     /// retry no more often than another frame; a source that sends a train of frames hits the
     /// retry, too.
-    pub(super) const fn has_won(&self, failed: u8) -> bool {
+    pub(super) fn has_won(&self, failed: u8, now: Instant) -> bool {
         let [again, _] = self.again.to_be_bytes();
-        self.flow.is_near && self.run >= RUN_MIN && again >= failed.saturating_add(TRAINS)
+        let is_near = self.flow.is_near && self.flows(now);
+        is_near && self.run >= RUN_MIN && again >= failed.saturating_add(TRAINS)
     }
 
     pub(super) const fn note_busy(&mut self) {
@@ -171,9 +172,25 @@ impl NeighborTiming {
         is_known.then_some(Duration::from_micros(self.apart_us.into()))
     }
 
+    /// Whether `from` sent more than three quarters of the last frames for this neighbour.
+    pub(super) fn is_mostly_of(&self, from: LinkAddr) -> bool {
+        self.sender == folded(from) && !self.is_shared()
+    }
+
     /// Whether nobody contended for the neighbour's last frames, and these were sent lately.
     pub(super) fn is_orderly(&self, now: Instant) -> bool {
-        self.flow.is_orderly && now.since(self.flow.taken_at) < FLOW_FOR
+        self.flow.is_orderly && self.flows(now)
+    }
+
+    /// Whether this node contended with others for the neighbour's last frames, lately.
+    pub(super) fn contends(&self, now: Instant) -> bool {
+        self.flow.contends && self.flows(now)
+    }
+
+    /// Whether the neighbour took a frame of the flow lately: what is known of one that is over
+    /// says nothing of the next one.
+    fn flows(&self, now: Instant) -> bool {
+        now.since(self.flow.taken_at) < FLOW_FOR
     }
 }
 
@@ -276,11 +293,19 @@ mod tests {
         timing.note_flow(Flow {
             taken_at: ms(20),
             is_orderly: true,
+            contends: true,
+            is_near: true,
             ..Flow::NONE
         });
+        for has_succeeded in [false, false, false, false, true, true, false] {
+            timing.note_attempt(has_succeeded);
+        }
+        timing.again = u16::MAX;
         for (at, apart) in [(3_519, Some(Duration::from_millis(20))), (3_520, None)] {
             assert_eq!(timing.apart(ms(at)), apart, "{at}");
             assert_eq!(timing.is_orderly(ms(at)), apart.is_some(), "{at}");
+            assert_eq!(timing.contends(ms(at)), apart.is_some(), "{at}");
+            assert_eq!(timing.has_won(0, ms(at)), apart.is_some(), "{at}");
         }
         assert_eq!(timing.note_arrival(CHILD, ms(9_000)), None);
         let next = timing.note_arrival(CHILD, ms(9_030));

@@ -18,7 +18,7 @@ impl NeighborTiming {
 
     pub(super) const fn note_attempt(&self, _: bool) {}
 
-    pub(super) const fn has_won(&self, _: u8) -> bool {
+    pub(super) const fn has_won(&self, _: u8, _: Instant) -> bool {
         false
     }
 
@@ -54,6 +54,14 @@ impl NeighborTiming {
 
     pub(super) const fn apart(&self, _: Instant) -> Option<Duration> {
         None
+    }
+
+    pub(super) const fn is_mostly_of(&self, _: LinkAddr) -> bool {
+        false
+    }
+
+    pub(super) const fn contends(&self, _: Instant) -> bool {
+        false
     }
 
     pub(super) const fn is_orderly(&self, _: Instant) -> bool {

@@ -100,7 +100,7 @@ impl Mac<'_> {
 
     /// Counts the attempt; the frame waits for its next one, or is given up.
     pub(super) fn attempt_failed(&mut self, reason: FrameDrop, now: Instant, rng: &mut Rng) {
-        let not_before = now + self.retry_wait(reason, rng);
+        let not_before = now + self.retry_wait(reason, now, rng);
         self.end_immediate(false);
         let is_alarm = |slot: &FrameSlot| slot.wait == Wait::Notice;
         if self.queue.get(self.current).is_some_and(is_alarm) {
@@ -147,21 +147,21 @@ impl Mac<'_> {
     /// other one once sent train behind train, while each attempt of the other fell into one. So a
     /// source that has won the air, and then sees a frame fail, leaves the others time for a train
     /// of their own; a source that has not won it tries again soon.
-    fn retry_wait(&self, reason: FrameDrop, rng: &mut Rng) -> Duration {
+    fn retry_wait(&self, reason: FrameDrop, now: Instant, rng: &mut Rng) -> Duration {
         let slot = self.queue.get(self.current);
         let is_first = |slot: &&FrameSlot| slot.attempts == 0 && reason == FrameDrop::NoAck;
         let slot = slot.filter(|_| self.config.retry_doubles).filter(is_first);
-        match slot.and_then(|slot| self.neighbors.won(slot.to)) {
+        match slot.and_then(|slot| self.neighbors.won(slot.to, now)) {
             Some(exchange) => {
                 let more = rng.uniform(exchange.saturating_mul(TRAIN / 2));
                 exchange.saturating_mul(TRAIN) + more
             }
-            None => rng.uniform(self.retry_delay()),
+            None => rng.uniform(self.retry_delay(now)),
         }
     }
 
     /// The longest wait before the frame under way is tried again.
-    fn retry_delay(&self) -> Duration {
+    fn retry_delay(&self, now: Instant) -> Duration {
         let longest = self.retry_delay_max(self.current);
         let Some(slot) = self
             .queue
@@ -172,7 +172,7 @@ impl Mac<'_> {
         };
         let exchange = self.neighbors.exchange(slot.to);
         let doubled = |first: Duration| first.saturating_mul(1 << slot.attempts.min(DOUBLINGS_MAX));
-        let longest_doubled = match self.neighbors.flow(slot.to).contends {
+        let longest_doubled = match self.neighbors.contends(slot.to, now) {
             true if longest == self.config.retry_delay_max => longest.saturating_mul(2),
             _ => longest,
         };

@@ -268,11 +268,12 @@ impl MeshSettings {
     }
 
     /// Whether this node is the source of the frames that it sends up to `to`: it has no nodes
-    /// below it, or no fragment from below has been forwarded to `to` lately. The second condition
-    /// is for a router with an idle child: otherwise it would never slow down, and starve the other
-    /// sources at its own router.
+    /// below it, or no fragment from below has been forwarded to `to` lately, or few beside its
+    /// own. Otherwise a router with an idle child, or with one that sends readings, would never
+    /// slow down, and starve the other sources at its own router.
     fn is_source(&self, is_router: bool, to: LinkAddr, now: Instant, mac: &Mac<'_>) -> bool {
-        is_router && (self.pacing.hops_down == 0 || mac.apart(to, now).is_none())
+        let has_idle_child = || mac.apart(to, now).is_none() || mac.is_mostly_own(to);
+        is_router && (self.pacing.hops_down == 0 || has_idle_child())
     }
 
     /// The cost of a frame for `to`, in 1/128 of an attempt. With a channel for each link only

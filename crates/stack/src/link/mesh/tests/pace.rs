@@ -287,6 +287,30 @@ fn who_passed_on_a_flow_long_ago_is_a_source() {
     }
 }
 
+/// A router whose child sends readings beside this node's own bulk data is a source; one that passes
+/// on as much as it sends is a relay.
+#[cfg(feature = "pace")]
+#[test]
+fn who_passes_on_little_beside_its_own_is_a_source() {
+    for (passed_on, yields) in [(2, true), (10, true), (40, false)] {
+        let mut mesh = mesh();
+        for attempt in 0..20 {
+            let took = (attempt >= 10).then_some(MS(4));
+            mesh.mac.note_attempt(PARENT, took, LATELY);
+        }
+        // Of 110 own frames, as many each time before one of the child.
+        for frame in 0..passed_on {
+            mesh.mac.note_own(PARENT, 110 / passed_on);
+            mesh.mac.note_arrival(PARENT, CHILD, NOW(20 * frame as u64));
+        }
+        let now = NOW(20 * passed_on as u64);
+        went(&mut mesh, PARENT, now);
+        mesh.pace(true, &taken(PARENT, now, 4), now);
+        let waits = begins(&mut mesh, PARENT, now).since(now);
+        assert_eq!(waits > MS(4), yields, "{passed_on}");
+    }
+}
+
 /// A frame for all is passed on by nobody in particular.
 #[test]
 fn frames_for_all_are_not_paced() {
