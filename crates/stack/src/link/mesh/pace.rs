@@ -221,7 +221,9 @@ impl MeshSettings {
         now: Instant,
         mac: &Mac<'_>,
     ) -> Duration {
-        if !self.is_source(is_router, to, now, mac) {
+        let may_yield =
+            self.is_source(is_router, to, now, mac) || self.meets_others(is_router, to, now, mac);
+        if !may_yield {
             return pace;
         }
         let times = times(self.effort(to, mac));
@@ -274,6 +276,13 @@ impl MeshSettings {
     fn is_source(&self, is_router: bool, to: LinkAddr, now: Instant, mac: &Mac<'_>) -> bool {
         let has_idle_child = || mac.apart(to, now).is_none() || mac.is_mostly_own(to);
         is_router && (self.pacing.hops_down == 0 || has_idle_child())
+    }
+
+    /// Whether this node is the border router, and packets of several frames come up from `to`
+    /// against those that it sends down: it is one of several sources then. A flow down alone may
+    /// need as many attempts for its own frames ahead, and gains nothing by going slower.
+    fn meets_others(&self, is_router: bool, to: LinkAddr, now: Instant, mac: &Mac<'_>) -> bool {
+        !is_router && self.pacing.hops_up == 0 && mac.sends_fragments(to, now)
     }
 
     /// The cost of a frame for `to`, in 1/128 of an attempt. With a channel for each link only

@@ -311,6 +311,32 @@ fn who_passes_on_little_beside_its_own_is_a_source() {
     }
 }
 
+/// A border router is one of several sources where packets of several frames come up against its own.
+#[cfg(feature = "pace")]
+#[test]
+fn a_border_router_makes_way_for_what_comes_against_it() {
+    for (failed, comes_up, yields) in [(10, true, true), (10, false, false), (0, true, false)] {
+        // Later than ticks that a node which heard no fragment yet would take for its last one's.
+        let now = NOW(9_000);
+        let mut mesh = mesh_with(Pacing {
+            hops_up: 0,
+            hops_down: 3,
+            ..Pacing::MEASURED
+        });
+        for attempt in 0..20 {
+            let took = (attempt >= failed).then_some(MS(4));
+            mesh.mac.note_attempt(CHILD, took, now);
+        }
+        if comes_up {
+            mesh.mac.note_fragment(CHILD, now);
+        }
+        went(&mut mesh, CHILD, now);
+        mesh.pace(false, &taken(CHILD, now, 4), now);
+        let waits = begins(&mut mesh, CHILD, now).since(now);
+        assert_eq!(waits > MS(20), yields, "{failed} {comes_up}: {waits:?}");
+    }
+}
+
 /// A frame for all is passed on by nobody in particular.
 #[test]
 fn frames_for_all_are_not_paced() {
