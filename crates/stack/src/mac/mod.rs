@@ -462,11 +462,6 @@ impl<'m> Mac<'m> {
         self.neighbors.is_shared(to)
     }
 
-    /// Whether this node itself sent most of the last frames that go to `to`.
-    pub(crate) fn is_mostly_own(&self, to: LinkAddr) -> bool {
-        self.neighbors.is_mostly_of(to, self.source())
-    }
-
     /// Whether no other node seems to use the air when frames go to `to`.
     pub(crate) fn is_alone(&self, to: LinkAddr) -> bool {
         self.neighbors.is_alone(to)

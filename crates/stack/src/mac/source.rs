@@ -1,4 +1,5 @@
-//! The source address that frames bear, and the room that their headers leave.
+//! The source address that frames bear, the room that their headers leave, and whether this node is
+//! the source of most.
 
 use super::Mac;
 use crate::wire::LinkAddr;
@@ -24,6 +25,11 @@ impl Mac<'_> {
             Some(short) if self.config.short_source => LinkAddr::Short(short),
             _ => LinkAddr::Extended(self.config.extended),
         }
+    }
+
+    /// Whether this node itself sent most of the last frames that go to `to`.
+    pub(crate) fn is_mostly_own(&self, to: LinkAddr) -> bool {
+        self.neighbors.is_mostly_of(to, self.source())
     }
 
     /// The source address of a frame to `to`: in a Thread network as long as that one is.

@@ -104,8 +104,8 @@ impl<'m> Node<'m> {
     }
 
     /// Handles a report of a link: if the last hop of a packet does not answer, the packet's source
-    /// gets an ICMPv6 error, and this node's own TCP learns that its segment was given up; if the router of a link is gone, the router of another link replaces
-    /// it.
+    /// gets an ICMPv6 error, and this node's own TCP learns that its segment was given up; if the
+    /// router of a link is gone, the router of another link replaces it.
     pub(super) fn on_report(&mut self, id: InterfaceId, report: Report<'m>, now: Instant) {
         match &report {
             Report::Undelivered(packet) => match packet.parts() {

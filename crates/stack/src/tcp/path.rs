@@ -1,5 +1,5 @@
-//! The facts that a connection learns about its path: from ICMPv6, from a link that gave its segment
-//! up, and where no route leads to the peer.
+//! The facts that a connection learns about its path: from ICMPv6, from a link that gave its
+//! segment up, and where no route leads to the peer.
 //!
 //! Place: `arrival` finds the connection of the quoted segment, and `departure` finds out that a
 //! route is missing. Left out: the effect of a smaller MSS on segments (`output`).
