@@ -9,6 +9,7 @@
 mod apps;
 mod ble_linux;
 mod ble_peers;
+mod budget;
 mod check;
 mod chips;
 mod composition;
@@ -45,6 +46,7 @@ mod tidy;
 mod tools;
 mod verdicts;
 mod web;
+mod whole_nodes;
 mod workspace;
 
 use std::path::PathBuf;
@@ -326,7 +328,7 @@ fn run(command: &Command) -> Result<bool> {
     let workspace = Workspace::locate()?;
     match command {
         Command::Check { steps } => check::run(&workspace, steps),
-        Command::Sizes { peers: true, .. } => sizes::run_peers(&workspace),
+        Command::Sizes { peers: true, .. } => whole_nodes::run(&workspace),
         Command::Sizes {
             json,
             markdown,

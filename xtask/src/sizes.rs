@@ -3,8 +3,7 @@
 //! Every figure comes from a linked thumbv6m image, the call stack's depth from a run of
 //! the node pair under QEMU.
 
-mod budget;
-mod peers;
+mod cost;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -16,13 +15,11 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::Format;
-use crate::composition::{code_by, file_of, module_of};
+use crate::budget::{Budget, mark};
+use crate::composition::{code_by, module_of};
 use crate::firmware::{
-    BLE_COST, FULL_NODE, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, THREAD_COST,
-    build_full_node, build_minimal_node, build_with_ble, build_with_rpl, build_with_security,
-    build_with_sleepy, build_with_small_tcp, build_with_tcple, build_with_thread,
-    build_without_ble, build_without_rpl, build_without_security, build_without_sleepy,
-    build_without_tcp, build_without_thread, image_path, run_pair,
+    BLE_COST, FULL_NODE, RPL_COST, SECURITY_COST, SLEEPY_COST, THREAD_COST, build_full_node,
+    build_minimal_node, image_path, run_pair,
 };
 use crate::image::Image;
 use crate::over_text::OverText;
@@ -30,8 +27,10 @@ use crate::provenance::heading;
 use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
-use budget::{Budget, mark};
-pub(crate) use peers::run as run_peers;
+use cost::{
+    ble_cost, rpl_cost, security_cost, sleepy_cost, small_tcp_cost, tcp_cost, tcple_cost,
+    thread_cost,
+};
 use verdicts::{
     ble_verdict, full_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict,
     tcple_verdict, thread_verdict,
@@ -47,8 +46,8 @@ const NODE_RAM_MAX: u32 = 24 * 1024;
 /// reader, and a change of register allocation does not fail the check.
 const GROWTH_SHARE: u32 = 200;
 
-/// Bytes of RAM at most that an image brings with it: one that is not zero brings the whole static that
-/// it is in. TCPHC's contexts take 456.
+/// Bytes of RAM at most that an image brings with it: one that is not zero brings the whole static
+/// that it is in. TCPHC's contexts take 456.
 const DATA_MAX: u32 = 512;
 
 /// How many figures there are.
@@ -419,114 +418,6 @@ fn type_sizes(workspace: &Workspace) -> Result<[u32; 3]> {
         .map_err(|_| anyhow::anyhow!("type-sizes holds {found} figures instead of 3"))
 }
 
-/// What the image with TCP has more than the one without: in all, and by file. After
-/// [`build_minimal_node`].
-fn tcp_cost(workspace: &Workspace) -> Result<(u32, BTreeMap<String, i64>)> {
-    let path = image_path(workspace, TCP_COST);
-    let read = || anyhow::Ok((Image::open(&path)?.code_bytes()?, code_by(file_of, &path)?));
-    let (with, code) = read()?;
-    build_without_tcp(workspace)?;
-    let (without, code_without) = read()?;
-    Ok((with.saturating_sub(without), difference(code, code_without)))
-}
-
-/// What an image with a feature has more than the one without.
-struct Cost {
-    text_bytes: u32,
-    ram_bytes: u32,
-    /// By file.
-    code: BTreeMap<String, i64>,
-    /// Lines of it that can panic.
-    panics: Vec<String>,
-}
-
-impl Cost {
-    /// Of an image that is built by `without`, and then by `with`, which gives the lines that can
-    /// panic.
-    fn of(
-        workspace: &Workspace,
-        image: &str,
-        without: fn(&Workspace) -> Result<()>,
-        with: fn(&Workspace) -> Result<Vec<String>>,
-    ) -> Result<Self> {
-        let path = image_path(workspace, image);
-        let read = || {
-            let image = Image::open(&path)?;
-            anyhow::Ok((
-                [image.code_bytes()?, image.ram_bytes()?],
-                code_by(file_of, &path)?,
-            ))
-        };
-        without(workspace)?;
-        let (less, code_without) = read()?;
-        let panics = with(workspace)?;
-        let (more, code) = read()?;
-        Ok(Self {
-            text_bytes: more[0].saturating_sub(less[0]),
-            ram_bytes: more[1].saturating_sub(less[1]),
-            code: difference(code, code_without),
-            panics,
-        })
-    }
-}
-
-/// After [`tcp_cost`].
-fn small_tcp_cost(workspace: &Workspace) -> Result<Cost> {
-    Cost::of(workspace, TCP_COST, build_without_tcp, build_with_small_tcp)
-}
-
-fn rpl_cost(workspace: &Workspace) -> Result<Cost> {
-    Cost::of(workspace, RPL_COST, build_without_rpl, build_with_rpl)
-}
-
-fn ble_cost(workspace: &Workspace) -> Result<Cost> {
-    Cost::of(workspace, BLE_COST, build_without_ble, build_with_ble)
-}
-
-fn tcple_cost(workspace: &Workspace) -> Result<Cost> {
-    let without = |workspace: &Workspace| build_with_ble(workspace).map(drop);
-    Cost::of(workspace, BLE_COST, without, build_with_tcple)
-}
-
-fn security_cost(workspace: &Workspace) -> Result<Cost> {
-    Cost::of(
-        workspace,
-        SECURITY_COST,
-        build_without_security,
-        build_with_security,
-    )
-}
-
-fn sleepy_cost(workspace: &Workspace) -> Result<Cost> {
-    Cost::of(
-        workspace,
-        SLEEPY_COST,
-        build_without_sleepy,
-        build_with_sleepy,
-    )
-}
-
-fn thread_cost(workspace: &Workspace) -> Result<Cost> {
-    Cost::of(
-        workspace,
-        THREAD_COST,
-        build_without_thread,
-        build_with_thread,
-    )
-}
-
-/// What is in `code` more than in `without`, by file; less is negative.
-fn difference(
-    mut code: BTreeMap<String, i64>,
-    without: BTreeMap<String, i64>,
-) -> BTreeMap<String, i64> {
-    for (file, bytes) in without {
-        *code.entry(file).or_insert(0) -= bytes;
-    }
-    code.retain(|_, bytes| *bytes != 0);
-    code
-}
-
 fn rows(code: &BTreeMap<String, i64>) -> String {
     let row = |(name, bytes): (&String, &i64)| format!("{name:<26}{bytes:>9}\n");
     code.iter().map(row).collect()
@@ -643,16 +534,17 @@ fn table(now: &Sizes, snapshot: Option<&Sizes>, budget: &Budget) -> String {
     text
 }
 
+/// The names of all figures.
+#[cfg(test)]
+pub(crate) fn figure_names() -> [&'static str; FIGURES] {
+    tests::SNAPSHOT.rows().map(|(name, _)| name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The names of all figures.
-    pub(super) fn figure_names() -> [&'static str; FIGURES] {
-        SNAPSHOT.rows().map(|(name, _)| name)
-    }
-
-    const SNAPSHOT: Sizes = Sizes {
+    pub(super) const SNAPSHOT: Sizes = Sizes {
         connection_bytes: 300,
         listener_bytes: 24,
         half_open_bytes: 40,

@@ -1,7 +1,7 @@
 //! What parts of the stack should take at most, and whether they do.
 
 use super::Sizes;
-use super::budget::Budget;
+use crate::budget::Budget;
 use crate::over_text::against;
 
 /// Whether TCP keeps to its limit, in a line.

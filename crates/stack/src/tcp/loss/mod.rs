@@ -56,7 +56,8 @@ pub use control::CongestionAlgorithm;
 pub(super) use scoreboard::{Delivery, NONE};
 
 /// The phase of loss recovery (RFC 5681 §3.2, RFC 6582).
-// Numbered from 1 on: a place without a connection is then all zeros, and a static one costs no flash.
+// Numbered from 1 on: a place without a connection is then all zeros, and a static one costs no
+// flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// No data are known to be lost.

@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 /// The file's contents.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     /// Limits of figures, by name, bytes.
     figures: BTreeMap<String, u32>,
     /// Limits of the minimal node's modules, bytes; together they are below that of the node.
@@ -24,16 +24,16 @@ pub(super) struct Budget {
 /// A whole node of another stack, as others have measured it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Peer {
-    pub(super) name: String,
-    pub(super) flash_bytes: u32,
-    pub(super) processor: String,
+pub(crate) struct Peer {
+    pub(crate) name: String,
+    pub(crate) flash_bytes: u32,
+    pub(crate) processor: String,
     /// What is in the image, and how it was built.
-    pub(super) contains: String,
+    pub(crate) contains: String,
 }
 
 impl Budget {
-    pub(super) fn read(workspace: &Workspace) -> Result<Self> {
+    pub(crate) fn read(workspace: &Workspace) -> Result<Self> {
         let path = workspace.root.join("firmware").join("budget.toml");
         let text =
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -41,16 +41,16 @@ impl Budget {
     }
 
     /// The limit of a figure.
-    pub(super) fn figure(&self, name: &str) -> Option<u32> {
+    pub(crate) fn figure(&self, name: &str) -> Option<u32> {
         self.figures.get(name).copied()
     }
 
-    pub(super) fn peers(&self) -> &[Peer] {
+    pub(crate) fn peers(&self) -> &[Peer] {
         &self.peers
     }
 
     /// The minimal node's code by module, each beside its limit, and by how much it is above.
-    pub(super) fn modules(&self, code: &BTreeMap<String, i64>) -> String {
+    pub(crate) fn modules(&self, code: &BTreeMap<String, i64>) -> String {
         let mut text = String::new();
         for (name, bytes) in code {
             let limit = self.modules.get(name);
@@ -65,7 +65,7 @@ impl Budget {
 }
 
 /// By how much a figure is above its limit, behind a table's last column; nothing where it is not.
-pub(super) fn mark(above: u32) -> String {
+pub(crate) fn mark(above: u32) -> String {
     match above {
         0 => String::new(),
         above => format!("  {above} above"),
@@ -77,12 +77,12 @@ mod tests {
     use super::*;
 
     fn of_this_tree() -> Budget {
-        toml::from_str(include_str!("../../../firmware/budget.toml")).unwrap()
+        toml::from_str(include_str!("../../firmware/budget.toml")).unwrap()
     }
 
     #[test]
     fn every_limit_is_of_a_figure_that_is_measured() {
-        let names = super::super::tests::figure_names();
+        let names = crate::sizes::figure_names();
         for name in of_this_tree().figures.keys() {
             assert!(names.contains(&name.as_str()), "no figure is called {name}");
         }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::budget::Budget;
+use crate::budget::Budget;
 use crate::firmware::{RPL_COST, build_minimal_node, build_with_rpl, image_path};
 use crate::footprint::smoltcp_node;
 use crate::image::Image;
