@@ -3,7 +3,8 @@
 //! Armv6-M has no instruction for it. The compiler's own library divides by steps of different
 //! sizes, for speed; here each bit of the quotient takes eight cycles, so that a division takes
 //! 5 µs at 48 MHz. A node divides a few times for each segment and frame. Names, arguments and
-//! results are those of the run-time ABI for Arm (RTABI §4.3.1): the quotient in r0, the remainder in r1.
+//! results are those of the run-time ABI for Arm (RTABI §4.3.1): the quotient in r0, the
+//! remainder in r1.
 
 core::arch::global_asm!(
     r#"
