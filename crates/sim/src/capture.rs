@@ -147,6 +147,11 @@ impl Capture {
         }
     }
 
+    /// Whether its records are packets of Bluetooth LE's air.
+    pub fn is_of_bluetooth(&self) -> bool {
+        self.records == Records::Bluetooth
+    }
+
     /// Writes one frame; `dbm` is its strength at the node it is for.
     pub fn frame(&mut self, at: Instant, psdu: &[u8], channel: u8, dbm: Option<f64>) {
         self.write(at, |record, records| {

@@ -503,12 +503,13 @@ impl<'m> World<'m> {
         self.wire.as_mut()
     }
 
-    /// Writes every frame to `capture` from now on; `None` ends that. If a node has a Bluetooth LE
-    /// controller, the packets of that air are written instead.
+    /// Writes every frame of the mesh to `capture` from now on, or every packet of Bluetooth LE's
+    /// air, as its records are; `None` ends that.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
+        let is_of_ble = capture.as_ref().is_some_and(Capture::is_of_bluetooth);
         match &mut self.ble {
-            Some(ble) => ble.air.set_capture(capture),
-            None => self.air.set_capture(capture),
+            Some(ble) if is_of_ble => ble.air.set_capture(capture),
+            _ => self.air.set_capture(capture),
         }
     }
 
@@ -520,10 +521,8 @@ impl<'m> World<'m> {
 
     /// Takes the capture of the air back, to finish it.
     pub fn take_capture(&mut self) -> Option<Capture> {
-        match &mut self.ble {
-            Some(ble) => ble.air.take_capture(),
-            None => self.air.take_capture(),
-        }
+        let of_ble = self.ble.as_mut().and_then(|ble| ble.air.take_capture());
+        of_ble.or_else(|| self.air.take_capture())
     }
 }
 

@@ -1,12 +1,16 @@
 //! Motes over Bluetooth LE beside a mesh, on one border router.
 
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
 use motet::link::Link;
 use motet::time::Instant;
 
 use super::security::key_file;
 use super::*;
 use crate::Arena;
+use crate::capture::{Records, Tape};
 use crate::net::network::{BESIDE, Network, RADIO};
+use crate::scenario::{Captures, Watch};
 
 const MESH: &str = "duration_s = 60\nwarmup_s = 10\n[topology]\nchain = 3\n";
 
@@ -141,4 +145,32 @@ fn each_radio_of_the_border_router_has_flow_queues() {
     network.world.run_until(Instant::from_micros(2_000_000));
     network.switch_on(0, &arena);
     check(&network);
+}
+
+/// The capture of the air is that of its records: once packets of Bluetooth LE stood in a file of
+/// frames, which nothing could read.
+#[test]
+#[cfg(feature = "captures")]
+fn a_capture_of_frames_is_of_the_mesh() {
+    let text = mixed("[[flow]]\nfrom = 2\n[[flow]]\nfrom = 3\n");
+    let tape = Tape::default();
+    let captures = Captures {
+        air: tape.capture(Records::TappedFrames).ok(),
+        ..Captures::default()
+    };
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let watch = Watch {
+        stop: &stop,
+        done_ms: &done_ms,
+    };
+    plan(&text).unwrap().run(&watch, captures);
+    let mut capture = motet_decode::Capture::of_bytes(tape.bytes()).unwrap();
+    let mut decoder = motet_decode::Decoder::new(&[]);
+    let (mut frames, mut read) = (0, 0);
+    while let Some(Ok(record)) = capture.next_record() {
+        let frame = decoder.decode(&record);
+        frames += 1;
+        read += usize::from(frame.layers.iter().any(|layer| layer.name == "mac"));
+    }
+    assert!(frames > 1_000 && read == frames, "{read} of {frames}");
 }
