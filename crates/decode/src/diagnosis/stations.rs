@@ -64,7 +64,7 @@ pub(super) struct Node {
     pub(super) data_frames: u64,
     /// The last frame's sequence number, whom it was for, and whether it was a poll.
     last_sequence: Option<(u8, Option<String>, bool)>,
-    /// The numbers of its latest frames.
+    /// The numbers of its latest frames that were no polls.
     latest: VecDeque<u8>,
     /// Frames of which an attempt was heard, each counted once, and sequence numbers between them
     /// that were not.
@@ -163,6 +163,9 @@ impl Node {
     /// Notes a frame's number.
     fn note_sequence(&mut self, sequence: u8, dst: Option<&str>, polls: bool) {
         self.last_sequence = Some((sequence, dst.map(str::to_owned), polls));
+        if polls {
+            return;
+        }
         if self.latest.len() >= LATEST_MAX {
             self.latest.pop_front();
         }

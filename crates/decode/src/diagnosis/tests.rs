@@ -125,6 +125,7 @@ fn a_poll_may_go_before_a_frame_that_waits() {
     assert!(!goes_back("data request", 1, 0), "tried again");
     assert!(!goes_back("data request", 2, 1), "overtaken");
     assert!(goes_back("data request", 4, 1), "of somebody else");
+    assert!(goes_back("data request", 1, 1), "the same number twice");
     assert!(goes_back("beacon request", 1, 0), "no poll");
 }
 
