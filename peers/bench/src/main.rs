@@ -89,7 +89,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         return report::plain(&transfers, arguments.json);
     }
     if let Some(Part::Update) = &arguments.part {
-        let updates = update::measure(arguments.seeds.unwrap_or(UPDATE_SEEDS))?;
+        let updates = update::measure(
+            arguments.seeds.unwrap_or(UPDATE_SEEDS),
+            update::Around::DEFAULT,
+        )?;
         return report::updates(&updates, arguments.json);
     }
     let mut effort = if arguments.quick {
@@ -123,7 +126,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         } else {
             UPDATE_SEEDS
         };
-        report::updates(&update::measure(seeds)?, arguments.json)?;
+        report::updates(
+            &update::measure(seeds, update::Around::DEFAULT)?,
+            arguments.json,
+        )?;
     }
     let points = compare::measure(effort, &selection)?;
     if arguments.json {

@@ -119,7 +119,7 @@ pub fn updates(updates: &[Update], json: bool) -> Result<()> {
         )?;
         writeln!(
             out,
-            "hops  frames  packets         none        relay     part           must"
+            "hops  frames  packets         none        relay     part           must          p95 of readings   delivery"
         )?;
     }
     for update in updates {
@@ -128,6 +128,8 @@ pub fn updates(updates: &[Update], json: bool) -> Result<()> {
             plain_s,
             relayed_s,
             part,
+            latency,
+            delivery,
         } = update;
         if json {
             let row = json!({
@@ -141,10 +143,21 @@ pub fn updates(updates: &[Update], json: bool) -> Result<()> {
                 "part": part.mean,
                 "ci95": part.ci95,
                 "must": setting.must,
+                "latency_part": latency.map(|part| part.mean),
+                "latency_ci95": latency.map(|part| part.ci95),
+                "delivery": delivery.map(|both| both.map(|one| one.mean)),
             });
             writeln!(out, "{row}")?;
             continue;
         }
+        let readers = latency.zip(*delivery).map(|(latency, [plain, relayed])| {
+            let (part, ci95) = (latency.mean, latency.ci95);
+            let delivery = [plain.mean, relayed.mean];
+            format!(
+                "{part:>10.3} ± {ci95:.3}   {:.4} {:.4}",
+                delivery[0], delivery[1]
+            )
+        });
         let verdict = if part.mean <= setting.must {
             "holds"
         } else {
@@ -152,7 +165,7 @@ pub fn updates(updates: &[Update], json: bool) -> Result<()> {
         };
         writeln!(
             out,
-            "{:>4}{:>6.0} %{:>7.0} %{:>13.1}{:>13.1}{:>9.3} ± {:.3}  {:.2} {verdict}",
+            "{:>4}{:>6.0} %{:>7.0} %{:>13.1}{:>13.1}{:>9.3} ± {:.3}  {:.2} {verdict}{}",
             setting.hops,
             100.0 * setting.frame_loss,
             100.0 * setting.packet_loss,
@@ -161,6 +174,7 @@ pub fn updates(updates: &[Update], json: bool) -> Result<()> {
             part.mean,
             part.ci95,
             setting.must,
+            readers.unwrap_or_default(),
         )?;
     }
     Ok(())
