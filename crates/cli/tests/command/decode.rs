@@ -560,9 +560,9 @@ fn a_gzipped_capture_is_read_as_its_content() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let zipped = folder.path().join("frames.pcap.gz");
-    let to = std::fs::File::create(&zipped).expect("a file");
+    let to = fs::File::create(&zipped).expect("a file");
     let mut encoder = flate2::write::GzEncoder::new(to, flate2::Compression::default());
-    let bytes = std::fs::read(&file).expect("the capture is there");
+    let bytes = fs::read(&file).expect("the capture is there");
     std::io::Write::write_all(&mut encoder, &bytes).expect("written");
     encoder.finish().expect("written");
     for options in [&[][..], &["--json"]] {

@@ -14,6 +14,7 @@
 //! Left out: the order in which children are served, which follows from their polls.
 
 use super::copies::{copied, is_of_flow};
+use super::parent::Child;
 use super::{Indirect, PacketMeta, link_addr};
 use crate::ip;
 use crate::limits::IPV6_MTU_MIN;
@@ -203,7 +204,7 @@ impl Indirect<'_> {
     /// Whether the child has acknowledged a part of its first packet, and still has that part.
     fn has_part(&self, key: u8, now: Instant) -> bool {
         let child = self.children.get(usize::from(key));
-        let halt = child.and_then(|child| child.halted());
+        let halt = child.and_then(Child::halted);
         halt.is_some_and(|halt| halt.taken > 0 && halt.is_recent(now))
     }
 }
