@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::workspace::Workspace;
@@ -37,7 +37,16 @@ impl Budget {
         let path = workspace.root.join("firmware").join("budget.toml");
         let text =
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("{} is no budget", path.display()))
+        let budget: Self =
+            toml::from_str(&text).with_context(|| format!("{} is no budget", path.display()))?;
+        for name in JUDGED {
+            ensure!(
+                budget.figure(name).is_some(),
+                "{} has no limit of {name}",
+                path.display()
+            );
+        }
+        Ok(budget)
     }
 
     /// The limit of a figure.
@@ -71,6 +80,24 @@ pub(crate) fn mark(above: u32) -> String {
         above => format!("  {above} above"),
     }
 }
+
+/// The figures of which a line says whether they keep to their limits.
+const JUDGED: [&str; 14] = [
+    "ble_ram_bytes",
+    "ble_text_bytes",
+    "full_node_ram_bytes",
+    "full_node_text_bytes",
+    "rpl_ram_bytes",
+    "rpl_text_bytes",
+    "security_ram_bytes",
+    "security_text_bytes",
+    "tcp_text_bytes",
+    "tcple_ram_bytes",
+    "tcple_text_bytes",
+    "thread_ram_bytes",
+    "thread_text_bytes",
+    "over_text_bytes",
+];
 
 #[cfg(test)]
 mod tests {

@@ -218,7 +218,7 @@ impl Measured {
     /// What a terminal shows: all figures, and the parts of the code, each beside its budget.
     fn tables(&self, snapshot: Option<&Sizes>, budget: &Budget) -> String {
         let sizes = &self.sizes;
-        let over_max = budget.figure("over_text_bytes").unwrap_or(u32::MAX);
+        let over_max = verdicts::limit(budget, "over_text_bytes");
         [
             table(sizes, snapshot, budget),
             "minimal node's code by module, and its budget".to_owned()

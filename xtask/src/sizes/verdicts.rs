@@ -92,9 +92,9 @@ fn verdict(adds: &str, figures: [Option<u32>; 2], names: [&str; 2], budget: &Bud
     format!("{adds}, and {ram}; of its code:\n")
 }
 
-/// The limit of a figure; where the budget has none, there is none.
-fn limit(budget: &Budget, name: &str) -> u32 {
-    budget.figure(name).unwrap_or(u32::MAX)
+/// The limit of a figure; no budget lacks one that a line is about.
+pub(super) fn limit(budget: &Budget, name: &str) -> u32 {
+    budget.figure(name).unwrap_or_default()
 }
 
 /// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
