@@ -15,7 +15,7 @@ use crate::image::Image;
 use crate::workspace::Workspace;
 
 /// What the image with TCP has more than the one without: in all, and by file. After
-/// [`build_minimal_node`].
+/// [`crate::firmware::build_minimal_node`].
 pub(super) fn tcp_cost(workspace: &Workspace) -> Result<(u32, BTreeMap<String, i64>)> {
     let path = image_path(workspace, TCP_COST);
     let read = || anyhow::Ok((Image::open(&path)?.code_bytes()?, code_by(file_of, &path)?));
