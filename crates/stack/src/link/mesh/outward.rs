@@ -121,10 +121,15 @@ impl<'m> Mesh<'m> {
             self.outgoing_class = Class::Control;
         }
         self.mac.cancel(outcome.token);
-        // A frame that became too old is not reported. A packet that another node fragmented cannot
-        // be quoted in an ICMPv6 error; for it only a lost step of a source route is noted.
-        let is_silent = outcome.reason != Some(mac::FrameDrop::TooOld);
-        if is_silent && self.outgoing.holds(outcome.token) {
+        // Only a neighbour or a radio that did not answer is reported: a channel that stayed busy,
+        // and a frame that became too old, are congestion (RFC 4443 §3.1, RFC 6069). A packet that
+        // another node fragmented cannot be quoted in an ICMPv6 error; for it only a lost step of a
+        // source route is noted.
+        let is_unanswered = matches!(
+            outcome.reason,
+            Some(mac::FrameDrop::NoAck | mac::FrameDrop::Silent | mac::FrameDrop::RadioSilent)
+        );
+        if is_unanswered && self.outgoing.holds(outcome.token) {
             self.undelivered = Some(outcome.token);
         }
     }

@@ -1,7 +1,9 @@
 //! Whom a measured pace leaves alone, and whom never.
 
 use super::*;
+use crate::link::arrival::Report;
 use crate::link::mesh::{Mesh, MeshConfig, MeshMemory, Pacing};
+use crate::lowpan::{HeaderForms, LinkPair, TcpForm};
 use crate::mac::{
     Class, Config, Flow, Frame, FrameDrop, FrameSlot, Neighbor, Outcome, RadioCapabilities,
 };
@@ -269,7 +271,7 @@ fn a_message_of_control_to_a_relay_is_no_flow() {
 /// to others, although it has a child.
 #[cfg(feature = "pace")]
 #[test]
-fn who_passed_on_a_flow_long_ago_is_a_source() {
+fn a_router_that_passed_on_a_flow_long_ago_is_a_source() {
     for (later_ms, yields) in [(100, false), (3_400, false), (3_600, true)] {
         let mut mesh = mesh();
         for attempt in 0..20 {
@@ -291,7 +293,7 @@ fn who_passed_on_a_flow_long_ago_is_a_source() {
 /// on as much as it sends is a relay.
 #[cfg(feature = "pace")]
 #[test]
-fn who_passes_on_little_beside_its_own_is_a_source() {
+fn a_router_that_passes_on_little_beside_its_own_is_a_source() {
     for (passed_on, yields) in [(2, true), (10, true), (40, false)] {
         let mut mesh = mesh();
         for attempt in 0..20 {
@@ -357,4 +359,36 @@ fn a_neighbour_that_has_gone_is_not_waited_for() {
     };
     mesh.on_outcome(None, &gone, NOW(0));
     assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(0));
+}
+
+/// A neighbour that does not answer is reported; a channel that stays busy is congestion, as is a
+/// frame that has waited for too long.
+#[test]
+fn a_busy_channel_is_not_reported() {
+    for (reason, is_reported) in [
+        (FrameDrop::NoAck, true),
+        (FrameDrop::Silent, true),
+        (FrameDrop::RadioSilent, true),
+        (FrameDrop::ChannelBusy, false),
+        (FrameDrop::TooOld, false),
+        (FrameDrop::Cancelled, false),
+    ] {
+        let mut mesh = mesh();
+        let link = LinkPair {
+            src: OTHER,
+            dst: PARENT,
+        };
+        let forms = HeaderForms::from(TcpForm::Plain);
+        mesh.outgoing.start(100, forms, link, 1, 80, 0).unwrap();
+        let gone = Outcome {
+            delivered: false,
+            acknowledged: false,
+            reason: Some(reason),
+            ..taken(PARENT, NOW(0), 8)
+        };
+        mesh.on_outcome(None, &gone, NOW(0));
+        let report = mesh.poll_report();
+        let found = matches!(report, Some(Report::Undelivered(_)));
+        assert_eq!(found, is_reported, "{reason:?}");
+    }
 }
