@@ -244,12 +244,15 @@ impl<'m> Node<'m> {
         if header.next_header != NEXT_HEADER {
             return Err(ignored);
         }
-        self.on_tcp_error(id, &header, rest, error, now);
+        self.on_tcp_undelivered(id, &header, rest, Some(error), now);
         Ok(())
     }
 
     /// A packet of this node with `header` was given up on its own link `id`; `segment`: what
-    /// follows the header. For TCP that is as if a router said so (RFC 6069 §5.2).
+    /// follows the header. For TCP's retransmission timer, though not for the connection's soft
+    /// error, that is as if a router said so: RFC 6069 knows ICMP messages only, this is the
+    /// stack's own choice. A compressed TCP header is not known here any more, nor is the TCP
+    /// header looked for behind a routing header.
     pub(super) fn on_own_undelivered(
         &mut self,
         id: InterfaceId,
@@ -258,21 +261,21 @@ impl<'m> Node<'m> {
         now: Instant,
     ) {
         if header.next_header == NEXT_HEADER {
-            self.on_tcp_error(id, header, segment, IcmpError::Disrupted, now);
+            self.on_tcp_undelivered(id, header, segment, None, now);
         }
     }
 
-    fn on_tcp_error(
+    fn on_tcp_undelivered(
         &mut self,
         id: InterfaceId,
         header: &Header,
         segment: &[u8],
-        error: IcmpError,
+        error: Option<IcmpError>,
         now: Instant,
     ) {
         let zone = id.zone_between(&header.src, &header.dst);
         self.tcp
-            .on_icmp_error(&header.src, &header.dst, zone, segment, error, now);
+            .on_undelivered(&header.src, &header.dst, zone, segment, error, now);
     }
 }
 

@@ -45,8 +45,6 @@ impl<'m> Tcp<'m> {
     /// `local`, `remote`: source and destination of the quoted packet; `zone`: theirs, as
     /// [`Endpoints::zone`]; `quoted`: its TCP header, at least the first eight bytes. What was not
     /// sent by a connection of ours, or is not on the way, is ignored (RFC 5927 §4).
-    // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
-    #[inline(never)]
     pub fn on_icmp_error(
         &mut self,
         local: &Ipv6Addr,
@@ -54,6 +52,22 @@ impl<'m> Tcp<'m> {
         zone: u8,
         quoted: &[u8],
         error: IcmpError,
+        now: Instant,
+    ) {
+        self.on_undelivered(local, remote, zone, quoted, Some(error), now);
+    }
+
+    /// A segment of ours did not arrive. `error`: what an ICMPv6 message said of it; `None`: this
+    /// node's own link gave it up. The other arguments are those of [`Self::on_icmp_error`].
+    // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
+    #[inline(never)]
+    pub(crate) fn on_undelivered(
+        &mut self,
+        local: &Ipv6Addr,
+        remote: &Ipv6Addr,
+        zone: u8,
+        quoted: &[u8],
+        error: Option<IcmpError>,
         now: Instant,
     ) {
         self.set_now(now);
@@ -70,7 +84,11 @@ impl<'m> Tcp<'m> {
             zone,
         };
         if let Some(connection) = self.find(&ends) {
-            connection.on_icmp_error(SeqNum::new(seq), error);
+            let seq = SeqNum::new(seq);
+            match error {
+                Some(error) => connection.on_icmp_error(seq, error),
+                None => connection.on_disrupted(seq),
+            }
         }
     }
 

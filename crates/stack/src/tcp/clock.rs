@@ -120,7 +120,6 @@ impl Connection<'_> {
     fn has_waited_long(&self, most: u8) -> bool {
         self.is_connecting()
             || self.rtt.has_doubled(most)
-            || self.retries == u8::MAX
             || self.since_progress_ms() >= self.rtt.doubled_ms(self.config, most)
     }
 

@@ -27,27 +27,34 @@ impl Connection<'_> {
             IcmpError::Hard | IcmpError::Soft => self.facts.set(Facts::SOFT_ERROR),
             IcmpError::Disrupted => {
                 self.facts.set(Facts::SOFT_ERROR);
-                if seq == self.snd_una && !self.is_connecting() {
-                    self.on_disrupted();
-                }
+                self.on_disrupted(seq);
             }
         }
     }
 
-    /// The oldest segment in flight was not passed on. If that was its retransmission, it was not
-    /// lost to congestion: the last doubling of the RTO is taken back, and the timer brought
-    /// forward by it (RFC 6069 §4.2). The number of retransmissions does not end the connection
-    /// any sooner for that ([`super::clock`]).
-    fn on_disrupted(&mut self) {
-        if self.timers.purpose() != Some(Purpose::Retransmit) {
+    /// A segment of ours that began at `seq` was not passed on, for want of a route or of an answer
+    /// of the neighbour. If it was a retransmission of the oldest segment after a timeout, the last
+    /// doubling of the RTO is taken back, and the timer brought forward by it (RFC 6069 §4.2). More
+    /// retransmissions do not end the connection any sooner: time decides ([`super::clock`]).
+    pub(super) fn on_disrupted(&mut self, seq: SeqNum) {
+        let is_oldest = seq == self.snd_una && self.flight() > 0;
+        let is_repair = self.retries > 0 && self.timers.purpose() == Some(Purpose::Retransmit);
+        if !is_oldest || !is_repair || self.is_connecting() {
             return;
         }
-        let doubled = self.rtt.rto_ms(self.config);
+        let left = self.left_ms(Timer::Transmit).unwrap_or_default();
+        let limit = self.config.user_timeout_ms;
+        // Where the user timeout comes before the RTO, the deadline does not tell when the timer
+        // was armed. The latest time is now.
+        let is_clipped = limit != 0 && self.since_progress_ms().saturating_add(left) >= limit;
+        let elapsed = match is_clipped {
+            true => 0,
+            false => self.rtt.rto_ms(self.config).saturating_sub(left),
+        };
         self.rtt.take_back_doubling();
-        let sooner = doubled - self.rtt.rto_ms(self.config);
-        if sooner > 0 {
-            let left = self.left_ms(Timer::Transmit).unwrap_or_default();
-            self.arm_transmit(Purpose::Retransmit, left.saturating_sub(sooner));
+        let wait = self.rtt.rto_ms(self.config).saturating_sub(elapsed);
+        if wait < left {
+            self.arm_transmit(Purpose::Retransmit, wait);
         }
     }
 

@@ -218,7 +218,7 @@ impl RttEstimator {
 /// RTO after a handshake in which the SYN was retransmitted (RFC 6298 §5.7), ms.
 const RTO_AFTER_LOST_SYN_MS: u32 = 3000;
 
-/// Doublings of the RTO: it exceeds [`Config::rto_max_ms`] then, whatever the round trip.
+/// Doublings of the RTO: with the default settings it exceeds [`Config::rto_max_ms`] then.
 const DOUBLINGS_MAX: u8 = 12;
 
 /// Longest believable round trip, ms.

@@ -377,8 +377,9 @@ pub enum IcmpError {
     PacketTooBig(u32),
     /// The peer has no such port, or policy forbids: hard while connecting.
     Hard,
-    /// No route or no neighbour, at a router or at this node itself: as [`Self::Soft`], and a
-    /// timeout of the segment tells nothing of congestion (RFC 6069).
+    /// A router found no route or no neighbour: as [`Self::Soft`], and a timeout of the segment
+    /// tells nothing of congestion, so that its doubling of the RTO is taken back (RFC 6069). SYNs
+    /// are left out.
     Disrupted,
     /// Hop limit exceeded, a bad field: may pass.
     Soft,

@@ -102,8 +102,8 @@ fn arrives_after(span: Duration) -> Duration {
     }
 }
 
-/// RFC 6069: a segment that its own link gave up was not lost to congestion. Doubled timeouts would
-/// have it sent again 7, 15 and 31 s after the first time.
+/// A segment that its own link gave up is treated as RFC 6069 treats one that a router reports.
+/// Doubled timeouts would have it sent again 7, 15 and 31 s after the first time.
 #[test]
 fn what_its_own_link_gives_up_takes_a_doubling_back() {
     // A neighbour that is silent for long is tried less often by the MAC itself.
