@@ -110,26 +110,26 @@ pub struct Config {
     pub nagle: bool,
     /// Offer and use timestamps, with PAWS (RFC 7323).
     ///
-    /// Without the feature `timestamps` it says nothing.
+    /// Without the feature `timestamps` it has no effect.
     pub timestamps: bool,
     /// Offer and use selective acknowledgments (RFC 2018).
     ///
-    /// Without the feature `sack` it says nothing.
+    /// Without the feature `sack` it has no effect.
     pub sack: bool,
     /// Report duplicates with DSACK (RFC 2883).
     ///
-    /// Without the feature `sack` it says nothing.
+    /// Without the feature `sack` it has no effect.
     pub dsack: bool,
     /// Send new data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Find losses by the times of transmission, when the peer sends SACK (RFC 8985);
     /// otherwise by counting (RFC 6675, RFC 5681).
     ///
-    /// Without the feature `recovery` it says nothing.
+    /// Without the feature `recovery` it has no effect.
     pub rack: bool,
     /// Probe for tail losses before the RTO (RFC 8985 §7).
     ///
-    /// Without the feature `recovery` it says nothing.
+    /// Without the feature `recovery` it has no effect.
     pub tail_loss_probe: bool,
     /// The delayed ACK of a peer, ms, that a tail loss probe of one segment allows for
     /// (RFC 8985 §7.2: 200).
@@ -138,11 +138,11 @@ pub struct Config {
     pub prr: bool,
     /// Undo the window reduction of a recovery that proves spurious (RFC 3522, RFC 3708).
     ///
-    /// Without the feature `recovery` it says nothing.
+    /// Without the feature `recovery` it has no effect.
     pub undo: bool,
     /// Negotiate and use explicit congestion notification (RFC 3168).
     ///
-    /// Without the feature `ecn` it says nothing.
+    /// Without the feature `ecn` it has no effect.
     pub ecn: bool,
     /// How cwnd answers a loss, and how it grows. Best chosen before the connection begins: another
     /// algorithm than the one so far starts as if nothing had been lost.
