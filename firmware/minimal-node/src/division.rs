@@ -1,10 +1,10 @@
 //! Dividing in 26 B of code, in place of 440 B.
 //!
 //! Armv6-M has no instruction for it. The compiler's own library divides by steps of different
-//! sizes, for speed; here each bit of the quotient takes nine or ten cycles, of which a taken branch
-//! is two, so that a division takes about 6 µs at 48 MHz. A node divides a few times for each segment and frame. Names, arguments and
-//! results are those of the run-time ABI for Arm (RTABI §4.3.1): the quotient in r0, the
-//! remainder in r1.
+//! sizes, for speed; here each bit of the quotient takes nine or ten cycles, of which a taken
+//! branch is two, so that a division takes about 6 µs at 48 MHz. A node divides a few times for
+//! each segment and frame. Names, arguments and results are those of the run-time ABI for Arm
+//! (RTABI §4.3.1): the quotient in r0, the remainder in r1.
 
 core::arch::global_asm!(
     r#"

@@ -118,7 +118,6 @@ fn what_its_own_link_gives_up_takes_a_doubling_back() {
     }
 }
 
-/// A packet in fragments, as somebody sends them who leaves no slack and does it his way.
 /// A border router's peers on radio and wire each keep what their own link carries, in whatever
 /// order their SYNs came, until they are accepted.
 #[test]
@@ -163,6 +162,7 @@ fn peers_on_radio_and_wire_keep_the_mss_of_their_link() {
     assert_eq!(found.len(), 2, "one for each link: {found:?}");
 }
 
+/// Sends a packet in fragments, as a foreign stack does that leaves no slack.
 fn inject(world: &mut World, hop: lowpan::LinkPair, len_max: usize, packet: &[u8]) {
     let mut buffer = [0; IPV6_MTU_MIN];
     buffer[..packet.len()].copy_from_slice(packet);
