@@ -41,6 +41,8 @@ pub(crate) struct Flow {
     pub(crate) mesh: Rtt,
     /// When an acknowledgment went into the mesh that new data is to answer.
     invited: Option<Instant>,
+    /// Answers in a row that came overdue.
+    overdue: u8,
     /// Round trips from a packet out of the mesh to its answer.
     pub(crate) wired: Rtt,
     /// The same, with the time for which the answer was held.
@@ -145,6 +147,7 @@ impl Flow {
             lanes: Default::default(),
             mesh: Rtt::default(),
             invited: None,
+            overdue: 0,
             wired: Rtt::default(),
             beyond: Rtt::default(),
             tally: Tally::default(),
@@ -217,12 +220,7 @@ impl Flow {
             // A retransmission may have been sent before the ACK arrived (Karn).
             let invited = self.invited.take().filter(|_| !news.is_retransmission);
             if let Some(invited) = invited {
-                // A mote whose window is shut answers nothing, and sends again by a timer: that
-                // tells nothing of the mesh.
-                let took = now.since(invited);
-                if self.mesh.timeout().is_none_or(|overdue| took <= overdue) {
-                    self.mesh.add(took);
-                }
+                self.note_answer(now.since(invited));
             }
         }
         self.tally.packets += 1;
@@ -232,6 +230,21 @@ impl Flow {
             self.meter.add(u64::from(news.new_bytes), now);
         }
         news
+    }
+
+    /// Samples the mesh by data that came `took` after an acknowledgment. A mote whose window is
+    /// shut answers nothing, and sends again by a timer, so overdue data tell nothing of the mesh.
+    /// Only where they come overdue again and again has the mesh become slower. Such a sample is
+    /// cut to the timeout, which thus grows step by step.
+    fn note_answer(&mut self, took: Duration) {
+        let timeout = self.mesh.timeout().unwrap_or(took);
+        self.overdue = match took > timeout {
+            true => self.overdue.saturating_add(1),
+            false => 0,
+        };
+        if self.overdue == 0 || self.overdue > OVERDUE_MAX {
+            self.mesh.add(took.min(timeout));
+        }
     }
 
     /// Notes the end of the flow, by a FIN or an RST. Data after it show that it was forged, or
@@ -560,6 +573,9 @@ const JUMP_MAX: u32 = 1 << 20;
 
 /// After this many jumps in a row the new numbers are believed.
 const STRAYS_MAX: u8 = 4;
+
+/// So many overdue answers in a row are no samples.
+const OVERDUE_MAX: u8 = 2;
 
 /// The greatest segment that fits a packet of the mesh, bytes, with its MTU of 1,280: a longer
 /// packet was merged.

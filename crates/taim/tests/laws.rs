@@ -569,6 +569,29 @@ fn an_acknowledgment_that_nothing_answers_makes_the_mesh_no_slower() {
     }
 }
 
+/// A round trip through the mesh that rose for good once was never learnt where it passed the
+/// timeout at once.
+#[test]
+fn a_mesh_that_becomes_slower_for_good_is_noticed() {
+    for (before_ms, after_ms) in [(20, 600), (100, 500), (400, 2_000)] {
+        let mut followed = Followed::new(Config::new(Policy::None));
+        open(&mut followed, 0, 0);
+        for round in 1..60 {
+            let took = if round < 20 { before_ms } else { after_ms };
+            let ack = segment(false, 0, [0, round * 100], Flags::ACK, 0);
+            let _ = followed.offer(0, false, &ack);
+            followed.now += Duration::from_millis(took);
+            open(&mut followed, 0, round * 100);
+        }
+        let rtt = followed.router.status(followed.now).flows[0].mesh.rtt;
+        let rtt_ms = rtt.expect("samples").as_millis();
+        assert!(
+            rtt_ms * 10 >= after_ms * 9 && rtt_ms <= after_ms,
+            "{rtt_ms}"
+        );
+    }
+}
+
 /// Ten motes answer after 100 ms, and then none does any more: two at a time would take 1.2 s.
 #[test]
 fn packets_go_before_their_senders_time_out() {
