@@ -37,6 +37,9 @@ pub(crate) struct HeavyFlows {
     most_min: u64,
     /// Whether the flows of a crowd were still one when they were looked at.
     is_crowd: bool,
+    /// Whether a flow out of the mesh was one of the crowd when the flows were looked at, and still
+    /// wanted more than it got.
+    is_up_starved: bool,
 }
 
 /// How much a flow moves, and how much of the time it rests.
@@ -155,10 +158,12 @@ impl HeavyFlows {
         }
     }
 
-    /// Whether there are more heavy flows than can share the air by themselves. Those of `patient`
-    /// are both ways: flows into the mesh alone come from one place, which can queue them itself.
+    /// Whether there are more heavy flows than can share the air by themselves. Where all of the
+    /// flows go into the mesh, the border router's queues can share the air, so a `patient`
+    /// classification has them not contend. A flow out of the mesh that starves seems light, and
+    /// still counts.
     pub(crate) const fn contend(&self) -> bool {
-        let can_queue = self.is_patient && self.heavy_up == 0;
+        let can_queue = self.is_patient && self.heavy_up == 0 && !self.is_up_starved;
         !can_queue && (self.heavy > FEW || self.is_crowd)
     }
 
@@ -247,6 +252,7 @@ impl HeavyFlows {
         let mut members = 0;
         let mut heavy = 0;
         let mut starves = false;
+        self.is_up_starved = false;
         for load in &mut self.loads {
             if is_crowd && load.is_heavy {
                 load.crowd_until = Some(now + CROWD_FOR);
@@ -254,7 +260,9 @@ impl HeavyFlows {
             let was_member = load.crowd_until.is_some_and(|until| now < until);
             members += usize::from(was_member || load.wants_more());
             heavy += usize::from(was_member && load.is_heavy);
-            starves |= was_member && !load.is_heavy && load.wants_more();
+            let is_starved = was_member && !load.is_heavy && load.wants_more();
+            starves |= is_starved;
+            self.is_up_starved |= is_starved && load.is_up();
         }
         self.is_crowd = members > FEW && self.heavy > 1 && (heavy > 1 || starves);
     }
@@ -366,6 +374,41 @@ mod tests {
                 }
             }
             assert_eq!(contended, expected, "{is_patient} {left}");
+        }
+    }
+
+    /// Uploads that starved beside downloads once seemed light, so that nothing was held any more,
+    /// and they starved for good. Uploads that never were of a crowd make none of downloads.
+    #[test]
+    fn uploads_that_starve_beside_downloads_still_contend() {
+        for (begins_with, ends_with, expected) in [
+            (1_000, 100, [true, true]),
+            (1_000, 1_000, [true, true]),
+            (100, 100, [false, false]),
+            (1_000, 0, [true, false]),
+        ] {
+            let mut loads = HeavyFlows::patient();
+            let mut contended = Vec::new();
+            for second in 0..60 {
+                let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+                for flow in 0..6 {
+                    let up = if second < 15 { begins_with } else { ends_with };
+                    let up = if flow < 3 { up } else { 0 };
+                    loads.on_segment(FlowId::at(flow), sign(up), now);
+                    let down = Sign {
+                        direction: Direction::Down,
+                        ..sign(if flow < 3 { 0 } else { 2_000 })
+                    };
+                    loads.on_segment(FlowId::at(flow), down, now);
+                }
+                if second == 15 && ends_with == 0 {
+                    (0..3).for_each(|flow| loads.on_over(FlowId::at(flow)));
+                }
+                if [14, 59].contains(&second) {
+                    contended.push(loads.contend());
+                }
+            }
+            assert_eq!(contended, expected, "{begins_with} {ends_with}");
         }
     }
 
