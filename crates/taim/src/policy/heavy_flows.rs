@@ -48,6 +48,8 @@ struct Load {
     /// When the flow was last heard of; none: it does not count.
     last: Option<Instant>,
     is_heavy: bool,
+    /// Whether it is among [`HeavyFlows::heavy_up`].
+    is_counted_up: bool,
     /// Bytes of streams that it has moved in the step that runs, by direction.
     fresh: [u64; 2],
     /// Bytes of earlier steps, each step weighing an eighth less than the next.
@@ -205,9 +207,12 @@ impl HeavyFlows {
         let load = *load;
         self.most = self.most.max(load.moves()).max(self.most_min);
         if load.last.is_some() && !load.is_heavy && load.is_busy(self.most) {
-            self.load(id).is_heavy = true;
+            let load = self.load(id);
+            load.is_heavy = true;
+            load.is_counted_up = load.is_up();
+            let is_up = load.is_counted_up;
             self.heavy += 1;
-            self.heavy_up += usize::from(load.is_up());
+            self.heavy_up += usize::from(is_up);
         }
         is_new
     }
@@ -216,7 +221,7 @@ impl HeavyFlows {
     pub(crate) fn on_over(&mut self, id: FlowId) {
         let load = std::mem::take(self.load(id));
         self.heavy -= usize::from(load.is_heavy).min(self.heavy);
-        self.heavy_up -= usize::from(load.is_heavy && load.is_up()).min(self.heavy_up);
+        self.heavy_up -= usize::from(load.is_counted_up).min(self.heavy_up);
     }
 
     /// Looks at the flows, where it is time.
@@ -232,11 +237,13 @@ impl HeavyFlows {
         self.heavy = 0;
         self.heavy_up = 0;
         for load in &mut self.loads {
+            load.is_counted_up = false;
             let Some(last) = load.last else { continue };
             load.judge(self.most);
             load.is_heavy &= now.since(last) < CLAIM;
             self.heavy += usize::from(load.is_heavy);
-            self.heavy_up += usize::from(load.is_heavy && load.is_up());
+            load.is_counted_up = load.is_heavy && load.is_up();
+            self.heavy_up += usize::from(load.is_counted_up);
         }
         if self.is_patient {
             self.remember(now);
@@ -541,6 +548,36 @@ mod tests {
         loads.on_over(FlowId::at(1));
         loads.on_over(FlowId::at(1));
         assert_eq!((loads.heavy, loads.contend()), (2, false));
+    }
+
+    /// A flow may have turned round between its counting and its end.
+    #[test]
+    fn a_flow_that_has_turned_round_ends_as_it_was_counted() {
+        let mut loads = HeavyFlows::patient();
+        let now = Instant::ORIGIN + Duration::from_secs(1_000);
+        let down = Sign {
+            direction: Direction::Down,
+            ..sign(10_000)
+        };
+        for flow in 0..4 {
+            loads.on_segment(FlowId::at(flow), sign(5_000), now);
+        }
+        assert_eq!((loads.heavy, loads.heavy_up), (4, 4));
+        loads.on_segment(FlowId::at(0), down, now);
+        loads.on_over(FlowId::at(0));
+        assert_eq!((loads.heavy, loads.heavy_up), (3, 3));
+        let later = now + Duration::from_secs(2);
+        for flow in 1..4 {
+            loads.on_segment(FlowId::at(flow), down, later);
+        }
+        loads.look(later + STEP);
+        assert_eq!((loads.heavy, loads.heavy_up), (3, 0));
+        // It sends more out of the mesh again, and was not counted as such.
+        loads.on_segment(FlowId::at(1), sign(50_000), later + STEP);
+        loads.on_segment(FlowId::at(4), sign(50_000), later + STEP);
+        assert_eq!((loads.heavy, loads.heavy_up), (4, 1));
+        loads.on_over(FlowId::at(1));
+        assert_eq!((loads.heavy, loads.heavy_up), (3, 1));
     }
 
     /// Whoever asks eight motes something each second once counted eight heavy flows.
