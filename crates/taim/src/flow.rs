@@ -408,9 +408,9 @@ impl Tally {
 }
 
 impl HeldPacket {
-    /// Whether it carries data.
-    pub(crate) const fn has_data(&self) -> bool {
-        self.passing.end.is_some()
+    /// The sequence number after its last byte, where it carries data.
+    pub(crate) const fn end(&self) -> Option<u32> {
+        self.passing.end
     }
 }
 
@@ -558,7 +558,7 @@ fn distance(number: u32, other: u32) -> i32 {
 }
 
 /// How far `number` lies behind `other`; none where it does not.
-fn ahead(number: u32, other: u32) -> Option<u32> {
+pub(crate) fn ahead(number: u32, other: u32) -> Option<u32> {
     u32::try_from(distance(number, other))
         .ok()
         .filter(|by| *by > 0)

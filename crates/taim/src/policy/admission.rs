@@ -26,7 +26,7 @@ use motet::time::{Duration, Instant, earliest};
 use super::HOLD_MAX;
 use super::heavy_flows::{HeavyFlows, Sign};
 use crate::config::{Admission, Window};
-use crate::flow::{Flow, HeldPacket, SegmentEffect};
+use crate::flow::{self, Flow, HeldPacket, SegmentEffect};
 use crate::flows::FlowId;
 use crate::segment::{Direction, Segment};
 
@@ -36,8 +36,8 @@ pub(crate) struct Gate {
     is_adaptive: bool,
     /// Whether data into the mesh wait for their turn, too.
     shares_data: bool,
-    /// Segments with data that the flow which is being let in has had of its turn.
-    entered: usize,
+    /// The part of its turn that the flow which is being let in has had.
+    entered: Turn,
     /// Flows that may be inside at a time.
     window: usize,
     /// The state of each flow, by its place in the table.
@@ -66,6 +66,17 @@ pub(crate) struct Gate {
     adapts_at: Option<Instant>,
     /// Packets let in because they were due.
     pub(crate) early: u64,
+}
+
+/// The data of one flow that were let in at its turn.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// Segments that go further than those before.
+    further: usize,
+    /// All segments.
+    segments: usize,
+    /// Behind the last byte.
+    end: Option<u32>,
 }
 
 /// The state of a flow.
@@ -119,7 +130,7 @@ impl Gate {
         Self {
             is_adaptive,
             shares_data: false,
-            entered: 0,
+            entered: Turn::default(),
             window,
             shares: Vec::new(),
             waiting: BTreeSet::new(),
@@ -268,7 +279,6 @@ impl Gate {
     }
 
     /// A packet waits no more. `is_news`: the mote is to answer it.
-    /// Of data several segments have a turn together: their receiver answers every other one.
     pub(crate) fn on_released(
         &mut self,
         id: FlowId,
@@ -277,14 +287,13 @@ impl Gate {
         now: Instant,
     ) {
         let first = flow.first(Direction::Down);
-        self.entered += usize::from(packet.has_data());
-        let is_turn_over = !packet.has_data() || self.entered >= TURN_SEGMENTS;
+        let is_turn_over = packet.end().is_none_or(|end| self.entered.ends_with(end));
         // If a released packet is nothing new to its mote, the next one of the flow is released,
         // too.
         let goes_on = first.is_some() && (!is_news || !is_turn_over);
         if !goes_on {
             self.entering = None;
-            self.entered = 0;
+            self.entered = Turn::default();
             self.unqueue(id);
         }
         if let Some(first) = first.filter(|_| !goes_on) {
@@ -453,6 +462,20 @@ impl Gate {
     }
 }
 
+impl Turn {
+    /// Counts a segment that ends at `end`; returns whether it is the last one of the turn. Of data
+    /// several segments have a turn together, because their receiver answers every other one. A
+    /// segment and its retransmission are one segment to the receiver.
+    fn ends_with(&mut self, end: u32) -> bool {
+        self.segments += 1;
+        if self.end.is_none_or(|last| flow::ahead(end, last).is_some()) {
+            self.further += 1;
+            self.end = Some(end);
+        }
+        self.further >= TURN_SEGMENTS || self.segments >= TURN_SEGMENTS_MAX
+    }
+}
+
 impl Share {
     /// The flow's data was sent again while acknowledgments of it wait. Most senders double their
     /// timeout each time; equal gaps mean a sender whose timeout does not depend on round trips.
@@ -515,9 +538,13 @@ const RTO_MIN: Duration = Duration::from_secs(1);
 /// experiment uses.
 const INSIDE_BYTES: u64 = 570;
 
-/// Segments with data that a flow has a turn with: a receiver that delays its acknowledgments
+/// Successive segments with data that a flow has a turn with: a receiver that delays its acknowledgments
 /// answers every other one at once (RFC 9293 §3.8.6.3).
 const TURN_SEGMENTS: usize = 2;
+
+/// Segments with data that a flow has a turn with, retransmissions included: a host that sends one
+/// segment again and again has no longer turns for that.
+const TURN_SEGMENTS_MAX: usize = 4;
 
 /// The window at the start; the size of segments bounds it.
 const WINDOW_FIRST: usize = 8;
@@ -543,4 +570,27 @@ const ALIKE_MIN: u8 = 3;
 
 const fn fourth(span: Duration) -> Duration {
     Duration::from_micros(span.as_micros() / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment and its own retransmission once were a turn of two: the receiver delayed its
+    /// acknowledgment of them.
+    #[test]
+    fn a_retransmission_is_no_second_segment_of_a_turn() {
+        let wraps = u32::MAX - 99;
+        for (ends, taken) in [
+            (&[100, 200, 300][..], 2),
+            (&[100, 100, 200, 300], 3),
+            (&[200, 100, 300, 400], 3),
+            (&[100, 100, 100, 100, 100], 4),
+            (&[wraps, wraps, 100, 200], 3),
+        ] {
+            let mut turn = Turn::default();
+            let last = ends.iter().position(|end| turn.ends_with(*end));
+            assert_eq!(last.map(|last| last + 1), Some(taken), "{ends:?}");
+        }
+    }
 }
