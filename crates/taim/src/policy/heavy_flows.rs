@@ -26,20 +26,28 @@ pub(crate) struct HeavyFlows {
     heavy: usize,
     /// How many of these move more out of the mesh than into it, when last counted.
     heavy_up: usize,
-    /// The bytes that the busiest flow moves.
-    most: u64,
+    busiest: Busiest,
     /// When the flows are looked at again.
     looks_at: Option<Instant>,
     /// Whether a crowd stays one for [`CROWD_FOR`] after all of its flows but two seem to want
     /// little.
     is_patient: bool,
-    /// The busiest flow counts as one that moves this much at least.
-    most_min: u64,
     /// Whether the flows of a crowd were still one when they were looked at.
     is_crowd: bool,
     /// Whether a flow out of the mesh was one of the crowd when the flows were looked at, and still
     /// wanted more than it got.
     is_up_starved: bool,
+}
+
+/// The flow that moves the most, with which others are compared.
+#[derive(Clone, Copy, Debug, Default)]
+struct Busiest {
+    /// The bytes that it moves.
+    moves: u64,
+    /// It counts as one that moves this much at least, except where [`Load::floor`] says otherwise.
+    floor: u64,
+    /// Whether all flows that do not rest move [`ALL_MIN`] together.
+    is_of_many: bool,
 }
 
 /// How much a flow moves, and how much of the time it rests.
@@ -108,10 +116,22 @@ impl Load {
         self.rested.saturating_mul(2) >= self.known.max(STEP)
     }
 
-    /// Whether the flow is heavy where the busiest flow moves `most`.
-    fn is_busy(&self, most: u64) -> bool {
+    /// Whether the flow is heavy beside the busiest one.
+    fn is_busy(&self, busiest: &Busiest) -> bool {
         let moves = self.moves();
+        let most = busiest.moves.max(self.floor(busiest));
         moves > 0 && moves * LIGHT_PART >= most && !self.rests()
+    }
+
+    /// What the busiest flow moves at least, where this flow is compared with it. There is no floor
+    /// where many flows fill the mesh, each of them slowly: this flow is heard of often, or was
+    /// heavy before.
+    fn floor(&self, busiest: &Busiest) -> u64 {
+        let is_steady = self.is_heavy || self.heard.count_ones() >= HEARD_MIN;
+        match busiest.is_of_many && is_steady {
+            true => 0,
+            false => busiest.floor,
+        }
     }
 
     /// Whether the flow is heavy, or streams without a rest.
@@ -132,12 +152,12 @@ impl Load {
         }
     }
 
-    /// Judges it behind a step in which the busiest flow has come to `most`.
-    fn judge(&mut self, most: u64) {
+    /// Judges it behind a step.
+    fn judge(&mut self, busiest: &Busiest) {
         let is_heard = std::mem::take(&mut self.is_heard);
         self.heard = self.heard << 1 | u16::from(is_heard);
         let is_known = self.steps < ESTABLISHED || self.heard.count_ones() >= HEARD_MIN;
-        if self.is_busy(most) {
+        if self.is_busy(busiest) {
             self.is_heavy = true;
         } else if is_heard && (is_known || self.rests()) {
             self.is_heavy = false;
@@ -155,7 +175,10 @@ impl HeavyFlows {
     pub(super) fn patient() -> Self {
         Self {
             is_patient: true,
-            most_min: MOST_MIN,
+            busiest: Busiest {
+                floor: MOST_MIN,
+                ..Busiest::default()
+            },
             ..Self::default()
         }
     }
@@ -205,8 +228,8 @@ impl HeavyFlows {
         load.rested = (load.rested + sign.rested).min(load.known + STEP);
         load.fresh[sign.direction as usize] += u64::from(sign.streamed);
         let load = *load;
-        self.most = self.most.max(load.moves()).max(self.most_min);
-        if load.last.is_some() && !load.is_heavy && load.is_busy(self.most) {
+        self.busiest.moves = self.busiest.moves.max(load.moves());
+        if load.last.is_some() && !load.is_heavy && load.is_busy(&self.busiest) {
             let load = self.load(id);
             load.is_heavy = true;
             load.is_counted_up = load.is_up();
@@ -232,14 +255,17 @@ impl HeavyFlows {
         }
         self.looks_at = Some(now + STEP);
         self.loads.iter_mut().for_each(Load::age);
-        let most = self.loads.iter().map(Load::moves).max().unwrap_or(0);
-        self.most = most.max(self.most_min);
+        let most = self.loads.iter().map(Load::moves).max();
+        let restless = self.loads.iter().filter(|load| !load.rests());
+        let all: u64 = restless.map(Load::moves).sum();
+        self.busiest.moves = most.unwrap_or(0);
+        self.busiest.is_of_many = all >= ALL_MIN;
         self.heavy = 0;
         self.heavy_up = 0;
         for load in &mut self.loads {
             load.is_counted_up = false;
             let Some(last) = load.last else { continue };
-            load.judge(self.most);
+            load.judge(&self.busiest);
             load.is_heavy &= now.since(last) < CLAIM;
             self.heavy += usize::from(load.is_heavy);
             load.is_counted_up = load.is_heavy && load.is_up();
@@ -308,6 +334,10 @@ const PAST: u64 = 8;
 /// for what comes after an acknowledgment looks like a slow answer to it.
 const MOST_MIN: u64 = 1_600;
 
+/// What all flows move together where there is no such floor, weighted alike: 400 bytes a second.
+/// The lab's floors of thirty motes carry 1,100 in segments of 38 bytes.
+const ALL_MIN: u64 = 3_200;
+
 /// A flow is light that moves less than such a part of what the busiest one moves.
 const LIGHT_PART: u64 = 8;
 
@@ -315,7 +345,7 @@ const LIGHT_PART: u64 = 8;
 const ESTABLISHED: u8 = 30;
 
 /// A flow that was heavy for long becomes light only if it was heard of in at least this many of
-/// the last sixteen steps.
+/// the last sixteen steps; and so does a slow flow become heavy among many.
 const HEARD_MIN: u32 = 4;
 
 #[cfg(test)]
@@ -507,6 +537,31 @@ mod tests {
             assert!(!loads.contend(), "{second}");
         }
         assert_eq!(loads.heavy, 0);
+    }
+
+    /// Thirty motes that shared a full mesh once were none, for each of them moved less than an
+    /// eighth of the floor. A hundred that send as much in all with a reading each ten seconds are
+    /// none, nor are three slow ones, which fill no mesh.
+    #[test]
+    fn slow_flows_are_a_crowd_of_auto_where_they_fill_the_mesh() {
+        for (flows, every, bytes, expected) in [
+            (30, 2, 40, true),
+            (30, 1, 20, true),
+            (100, 10, 64, false),
+            (3, 2, 40, false),
+        ] {
+            let mut loads = HeavyFlows::patient();
+            for second in 0..120 {
+                let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+                for flow in (0..flows).filter(|flow| (second + u64::from(*flow)) % every == 0) {
+                    loads.on_segment(FlowId::at(flow), sign(bytes), now);
+                }
+                assert!(expected || !loads.contend(), "{flows} {every} {second}");
+            }
+            assert_eq!(loads.contend(), expected, "{flows} {every}");
+            let heavy = if expected { flows as usize } else { 0 };
+            assert_eq!(loads.heavy, heavy, "{flows} {every}");
+        }
     }
 
     #[test]
