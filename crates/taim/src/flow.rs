@@ -14,8 +14,9 @@ use motet::wire::tcp::Flags;
 use crate::flows::Span;
 use crate::meter::Meter;
 use crate::router::PacketId;
-use crate::rtt::Rtt;
+use crate::rtt::{self, Rtt};
 use crate::segment::{Direction, FlowKey, Reach, Segment};
+use crate::tally::Tally;
 
 /// A known flow.
 #[derive(Debug)]
@@ -47,20 +48,11 @@ pub(crate) struct Flow {
     pub(crate) wired: Rtt,
     /// The same, with the time for which the answer was held.
     pub(crate) beyond: Rtt,
+    /// Round trips from data that came for the mesh to their acknowledgment, with the time for which
+    /// they were held.
+    host: Rtt,
     pub(crate) tally: Tally,
     pub(crate) meter: Meter,
-}
-
-/// Counts of a flow, or of all flows of a mote, so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    /// New bytes, by direction.
-    pub(crate) bytes: [u64; 2],
-    pub(crate) packets: u64,
-    pub(crate) retransmissions: u64,
-    pub(crate) held: u64,
-    pub(crate) held_for: Duration,
-    pub(crate) held_longest: Duration,
 }
 
 /// The bytes that go one way.
@@ -150,6 +142,7 @@ impl Flow {
             overdue: 0,
             wired: Rtt::default(),
             beyond: Rtt::default(),
+            host: Rtt::default(),
             tally: Tally::default(),
             meter: Meter::new(now),
         }
@@ -306,6 +299,19 @@ impl Flow {
         Some(smoothed + variation.saturating_mul(4))
     }
 
+    /// How long data into the mesh may be held before the host's timer runs out: at least
+    /// [`rtt::VARIATION_MIN`] remains of its timeout behind a round trip through the mesh. None
+    /// before the first round trip is known.
+    pub(crate) fn host_patience(&self) -> Option<Duration> {
+        let (timeout, mesh) = (self.host.timeout()?, self.mesh.smoothed()?);
+        Some((timeout - mesh).max(rtt::VARIATION_MIN))
+    }
+
+    /// Whether the mote waits for an acknowledgment that has not left this router.
+    pub(crate) fn awaits_ack(&self) -> bool {
+        !self.streams[Direction::Up as usize].is_acknowledged()
+    }
+
     /// Whether a segment only acknowledges all that its receiver will ever send, its FIN included:
     /// it invites nothing into the mesh, and without it the FIN is sent again and again.
     pub(crate) fn is_last_word(&self, segment: &Segment) -> bool {
@@ -379,31 +385,21 @@ impl Flow {
             let (is_further, took) =
                 self.streams[direction.back() as usize].on_ack_passed(ack, now);
             is_news |= is_further && !self.streams[direction.back() as usize].is_whole(ack);
-            if direction == Direction::Down {
-                took.into_iter().for_each(|took| self.beyond.add(took));
-                if is_further && self.streams[Direction::Up as usize].highest.is_some() {
-                    self.invited.get_or_insert(now);
+            if let Some(took) = took {
+                match direction {
+                    Direction::Down => self.beyond.add(took),
+                    Direction::Up => self.host.add(took),
                 }
+            }
+            let is_begun = self.streams[Direction::Up as usize].highest.is_some();
+            if direction == Direction::Down && is_further && is_begun {
+                self.invited.get_or_insert(now);
             }
         }
         if let (Some(end), Direction::Down) = (passing.end, direction) {
             self.streams[direction as usize].restart(end, now);
         }
         is_news
-    }
-}
-
-impl Tally {
-    /// Takes over what another one has counted.
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (own, other) in self.bytes.iter_mut().zip(other.bytes) {
-            *own += other;
-        }
-        self.packets += other.packets;
-        self.retransmissions += other.retransmissions;
-        self.held += other.held;
-        self.held_for = self.held_for + other.held_for;
-        self.held_longest = self.held_longest.max(other.held_longest);
     }
 }
 

@@ -12,10 +12,11 @@ use motet::time::{Duration, Instant};
 use motet::wire::tcp::Flags;
 
 use crate::config::Config;
-use crate::flow::{Flow, Tally};
+use crate::flow::Flow;
 use crate::meter::Meter;
 use crate::segment::{Direction, FlowKey, Segment};
 use crate::status::Counters;
+use crate::tally::Tally;
 
 /// Where a flow is in the table, as long as it is there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

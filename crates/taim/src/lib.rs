@@ -42,6 +42,7 @@ mod rtt;
 mod segment;
 mod status;
 mod strangers;
+mod tally;
 
 pub use self::config::{Admission, Config, Fq, Policy, Taim, UnknownPolicy, Window};
 pub use self::gate::{Gate, KeptPacket};

@@ -52,7 +52,7 @@ impl Rtt {
 const SAMPLE_MAX: Duration = Duration::from_secs(120);
 
 /// Linux's least slack (`TCP_RTO_MIN`), the smallest in use: stacks of motes have a second.
-const VARIATION_MIN: Duration = Duration::from_millis(200);
+pub(crate) const VARIATION_MIN: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {

@@ -5,12 +5,13 @@ use std::net::Ipv6Addr;
 use motet::time::{Duration, Instant};
 
 use crate::config::Config;
-use crate::flow::{Flow, Tally};
+use crate::flow::Flow;
 use crate::flows::Flows;
 use crate::meter::Meter;
 use crate::policy::Rule;
 use crate::rtt::Rtt;
 use crate::segment::FlowKey;
+use crate::tally::Tally;
 
 /// All that a router knows of its flows.
 #[derive(Clone, PartialEq, Debug)]

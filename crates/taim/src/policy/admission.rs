@@ -517,17 +517,26 @@ impl Share {
     }
 }
 
+/// The time for which the first held packet of a flow may be held before a timer runs out: that of
+/// the host for data, and that of the mote for what acknowledges its data.
+fn patience(flow: &Flow) -> Duration {
+    let has_data = |packet: &HeldPacket| packet.end().is_some();
+    if !flow.first(Direction::Down).is_some_and(has_data) {
+        return mote_patience(flow).unwrap_or(Duration::ZERO);
+    }
+    let host = flow.host_patience().unwrap_or(RTO_MIN);
+    let mote = mote_patience(flow).filter(|_| flow.awaits_ack());
+    mote.map_or(host, |mote| host.min(mote))
+}
+
 /// The time for which an acknowledgment may be held before the mote's timer runs out, all it can
-/// take through the mesh left aside; nothing before the first round trip is known.
+/// take through the mesh left aside; none before the first round trip is known.
 ///
 /// A sender's timeout follows the round trips that it sees, so the holding may grow step by step,
 /// but not begin with more than the shortest timeout.
-fn patience(flow: &Flow) -> Duration {
-    let (Some(sender), Some(mesh)) = (flow.sender_timeout(), flow.mesh.timeout()) else {
-        return Duration::ZERO;
-    };
-    let within_us = sender.max(RTO_MIN).as_micros();
-    Duration::from_micros(within_us.saturating_sub(mesh.as_micros()))
+fn mote_patience(flow: &Flow) -> Option<Duration> {
+    let (sender, mesh) = (flow.sender_timeout()?, flow.mesh.timeout()?);
+    Some(sender.max(RTO_MIN) - mesh)
 }
 
 /// The shortest retransmission timeout (RFC 6298 §2.4).
@@ -574,7 +583,70 @@ const fn fourth(span: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
+    use motet::wire::tcp::Flags;
+
     use super::*;
+    use crate::flow::Passing;
+    use crate::router::PacketId;
+    use crate::segment::FlowKey;
+
+    /// A pure download once had no estimate of the mote's timer, and so was urgent at once: it went
+    /// past the flows that were served less.
+    #[test]
+    fn data_into_the_mesh_wait_as_long_as_their_host_does() {
+        let ms = Duration::from_millis;
+        let key = FlowKey {
+            mote: Ipv6Addr::LOCALHOST,
+            mote_port: 1,
+            peer: Ipv6Addr::UNSPECIFIED,
+            peer_port: 2,
+        };
+        let segment = |direction, [seq, ack]: [u32; 2], payload_len: u32| Segment {
+            flow: key,
+            direction,
+            seq,
+            ack: Some(ack),
+            flags: Flags::ACK,
+            payload_len,
+            packet_len: 60 + payload_len as usize,
+            mss: None,
+        };
+        // Round trips of 100 ms through the mesh, and holding for as long as is said.
+        for (hold, upload, least, most) in [
+            (ms(0), 0, ms(200), ms(250)),
+            (ms(500), 0, ms(700), ms(750)),
+            // The mote waits for an acknowledgment, too, but no round trip beyond is known.
+            (ms(0), 100, ms(200), ms(250)),
+        ] {
+            let mut now = Instant::ORIGIN + Duration::from_secs(1_000);
+            let mut flow = Flow::new(key, now);
+            let mut at = 0;
+            for round in 0..40 {
+                let data = segment(Direction::Down, [at, 0], 100);
+                at += 100;
+                flow.on_segment(&data, now);
+                flow.hold(PacketId(round), &data, now);
+                if round == 0 {
+                    assert_eq!(patience(&flow), RTO_MIN, "nothing is known");
+                }
+                now += hold;
+                flow.release(Direction::Down, now);
+                now += ms(100);
+                let ack = segment(Direction::Up, [0, at], 0);
+                flow.on_segment(&ack, now);
+                flow.on_pass(Direction::Up, Passing::of(&ack), now);
+            }
+            let asks = segment(Direction::Up, [0, at], upload);
+            flow.on_segment(&asks, now);
+            let data = segment(Direction::Down, [at, upload], 100);
+            flow.on_segment(&data, now);
+            flow.hold(PacketId(100), &data, now);
+            let span = patience(&flow);
+            assert!(least <= span && span <= most, "{hold:?} {upload}: {span:?}");
+        }
+    }
 
     /// A segment and its own retransmission once were a turn of two: the receiver delayed its
     /// acknowledgment of them.
