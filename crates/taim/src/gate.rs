@@ -1,16 +1,23 @@
 //! A router and the packets that it holds, for callers whose packets come as bytes.
 //!
-//! Left out: whose packets the kernel keeps needs a [`Router`] alone.
+//! Left out: packets that the kernel keeps. Their numbers are enough for a [`Router`].
 
 use std::collections::BTreeMap;
 
 use motet::time::Instant;
 
-use crate::config::Config;
+use crate::config::{Config, Policy};
 use crate::router::{Decision, Packet, PacketId, Router};
 use crate::segment::Direction;
+use crate::status::Status;
 
 /// A router with the packets that it holds.
+///
+/// Memory: the gate keeps whole the packets that the router holds, and no others. These are at most
+/// [`Config::held_max`] and [`Config::strangers_max`] together, and the one that was offered last,
+/// if the caller calls [`Self::poll`] and [`Self::poll_dropped`] until they give nothing after each
+/// [`Self::offer`]. Each takes its own length. The router's flows and the copies of the policy
+/// `relay` have their own limits.
 #[derive(Debug)]
 pub struct Gate {
     router: Router,
@@ -44,9 +51,20 @@ impl Gate {
         &self.router
     }
 
-    /// The same, to ask for its status or to let all go.
-    pub const fn router_mut(&mut self) -> &mut Router {
-        &mut self.router
+    /// All that is known of flows and motes: see [`Router::status`].
+    pub fn status(&mut self, now: Instant) -> Status {
+        self.router.status(now)
+    }
+
+    /// Another policy from now on: see [`Router::set_policy`].
+    pub fn set_policy(&mut self, policy: Policy, now: Instant) {
+        self.router.set_policy(policy, now);
+    }
+
+    /// Lets all kept packets go with the next calls of [`Self::poll`], and keeps none from now on:
+    /// see [`Router::release_all`].
+    pub fn release_all(&mut self) {
+        self.router.release_all();
     }
 
     /// A packet has come: whether it goes on now, or is kept; and its number.

@@ -175,7 +175,7 @@ pub(super) fn open(tun: &str, prefixes: &[Ipv6Addr]) -> Result<PacketPort, Error
 fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapshot {
     let now = network.world.now();
     let status = match network.world.fairness_mut() {
-        Some(fairness) => fairness.router_mut().status(now),
+        Some(fairness) => fairness.status(now),
         // Not so: `run` has set it.
         None => motet_taim::Router::new(Config::default()).status(now),
     };

@@ -28,7 +28,7 @@ impl Gate {
 
     /// The policy and what it has seen.
     pub(super) fn status(&mut self, now: Instant) -> Status {
-        self.policy.router_mut().status(now)
+        self.policy.status(now)
     }
 
     /// Carries what there is either way, lets the node work, and waits for more, `nap` at most.
@@ -76,7 +76,7 @@ impl Gate {
 
     /// Lets all go that is held: the router is about to end.
     pub(super) fn open(&mut self, node: &mut RadioNode<'_>) {
-        self.policy.router_mut().release_all();
+        self.policy.release_all();
         self.release(node);
     }
 

@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 use motet::time::{Duration, Instant};
 use motet::wire::ipv6::Header;
 use motet::wire::{tcp, udp};
-use motet_taim::{Config, Decision, Direction, Gate, KeptPacket, PacketId, Router};
+use motet_taim::{Config, Decision, Direction, Gate, KeptPacket, PacketId, Router, Status};
 
 use crate::net::plan;
 
@@ -83,9 +83,9 @@ impl Fairness {
         self.gate.router()
     }
 
-    /// The router that decides, to ask for its status.
-    pub fn router_mut(&mut self) -> &mut Router {
-        self.gate.router_mut()
+    /// All that the router knows of flows and motes.
+    pub fn status(&mut self, now: Instant) -> Status {
+        self.gate.status(now)
     }
 
     /// Whether all packets that went in have come out unchanged, except those that are held now.
@@ -221,7 +221,7 @@ impl Fairness {
 
     /// Lets all held packets go.
     pub(super) fn end(&mut self) {
-        self.gate.router_mut().release_all();
+        self.gate.release_all();
     }
 
     fn note_left(&mut self, id: PacketId, packet: &[u8]) {

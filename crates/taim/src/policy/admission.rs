@@ -170,7 +170,8 @@ impl Gate {
         self.inside.len()
     }
 
-    /// Whether a segment may have to wait: one without data, of a flow that sends much.
+    /// Whether a segment may have to wait: it goes into the mesh, and its flow sends much. One with
+    /// data waits under `auto` alone.
     pub(crate) fn holds(&self, id: FlowId, segment: &Segment) -> bool {
         segment.direction == Direction::Down
             && (segment.payload_len == 0 || self.shares_data)
