@@ -213,6 +213,21 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         self.is_verified().then_some(header.version)
     }
 
+    /// Whether the header of an image of `total` bytes is stored, and no more of it.
+    pub(crate) async fn announces(
+        &mut self,
+        total: u32,
+        header: &[u8; Header::LEN],
+    ) -> Result<bool, SlotError> {
+        self.settle();
+        let is_alone = self.phase == Phase::Receiving && self.stored() == Header::LEN as u32;
+        if !is_alone || self.total != total {
+            return Ok(false);
+        }
+        let mut stored = [0; Header::LEN];
+        Ok(self.read(0, &mut stored).await? == stored.len() && stored == *header)
+    }
+
     /// Begins an image of `total` bytes, the first of which are `header`. What was stored is given
     /// up, and no longer pending.
     ///
@@ -333,12 +348,25 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
 
 impl<F: NorFlash, S: NorFlash> Slot<F, S> {
     /// Notes that nothing of the new image is stored. The one before stays pending until the first
-    /// of its pages is about to be erased.
+    /// of its pages is about to be erased. Where no more than a first page was written since pages
+    /// were erased, that one alone is erased again: who announces one image after another wears
+    /// no others out.
     async fn restart(&mut self, total: u32) -> Result<(), SlotError> {
+        self.settle();
+        let page = Pages::<F>::PAGE;
+        let erased = match self.written <= page {
+            true if self.erased > page => self.erased,
+            _ => 0,
+        };
+        let is_first_used = self.written > 0;
         self.is_unsettled = true;
         self.total = total;
         self.note(Phase::Receiving, 0).await?;
         self.rewind(0);
+        if erased > 0 && is_first_used {
+            self.pages.erase(0).await.map_err(flash)?;
+        }
+        self.erased = erased;
         self.is_unsettled = false;
         Ok(())
     }

@@ -24,7 +24,8 @@ impl<E> From<SlotError> for Fault<E> {
 
 /// Stores a body whose first byte is the image's byte `first` of `total`, and verifies the image
 /// once it is whole: its version, or `None` where bytes are missing. Between two pieces of the body
-/// others may read what is stored. Of an image of which only the header came, all pages are erased.
+/// others may read what is stored. Of an image of which only the header came, all pages are erased:
+/// once, however often it comes.
 pub(crate) async fn store<F: NorFlash, S: NorFlash, R: Read>(
     shared: &Shared<F, S>,
     body: &mut Body<'_, R>,
@@ -34,8 +35,14 @@ pub(crate) async fn store<F: NorFlash, S: NorFlash, R: Read>(
         let header = body.gather(Header::LEN).await.map_err(Fault::Body)?;
         let truncated = SlotError::Image(ImageError::Truncated);
         let header = header.first_chunk().ok_or(truncated)?;
-        // A foreign image is refused before it takes the place of what is stored.
-        shared.change().await.begin(total, header).await?;
+        let mut slot = shared.change().await;
+        if slot.announces(total, header).await? {
+            drop(slot);
+            body.skip(Header::LEN);
+        } else {
+            // A foreign image is refused before it takes the place of what is stored.
+            slot.begin(total, header).await?;
+        }
     }
     while let Some(bytes) = body.next().await.map_err(Fault::Body)? {
         shared.change().await.append(bytes).await?;

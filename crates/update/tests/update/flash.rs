@@ -16,6 +16,8 @@ pub(crate) struct Chip {
     pub(crate) operations: Cell<u64>,
     /// Which of them finds no power.
     pub(crate) cut_at: Cell<u64>,
+    /// Pages erased since the chip was made, by their place in it.
+    pub(crate) erasures: RefCell<Vec<usize>>,
     /// Whether other tasks run during an operation.
     pub(crate) yields: Cell<bool>,
     seed: Cell<u64>,
@@ -26,6 +28,7 @@ impl Chip {
         Self {
             bytes: RefCell::new(vec![0xFF; len]),
             operations: Cell::new(0),
+            erasures: RefCell::default(),
             cut_at: Cell::new(u64::MAX),
             yields: Cell::new(false),
             seed: Cell::new(1),
@@ -134,6 +137,7 @@ impl<const R: usize, const W: usize, const E: usize> NorFlash for Part<'_, R, W,
                 yield_now().await;
             }
             let operation = self.chip.begin();
+            self.chip.erasures.borrow_mut().push(self.from + page);
             let mut bytes = self.chip.bytes.borrow_mut();
             for byte in &mut bytes[self.from + page..][..E] {
                 match operation {

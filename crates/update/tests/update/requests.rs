@@ -141,6 +141,50 @@ fn an_image_whose_header_comes_alone_has_its_pages_erased() {
     assert_eq!(rest.status, 201);
 }
 
+/// Announcements cost nothing but 32 bytes, so whoever sends many must not wear flash out.
+#[test]
+fn a_hundred_announcements_erase_the_slot_once() {
+    use crate::flash::image as other_image;
+    let chip = chip();
+    let firmware = firmware(&chip, Access::Open);
+    let image = small();
+    let erasures_of = |page: usize| {
+        let erasures = chip.erasures.borrow();
+        erasures
+            .iter()
+            .filter(|at| **at == 8_192 + page * 4_096)
+            .count()
+    };
+    let mut operations = Vec::new();
+    for _ in 0..100 {
+        let answer = ask(&firmware, &put(0, &image[..32], image.len()));
+        assert_eq!(answer.status, 202);
+        operations.push(chip.operations.get());
+    }
+    assert_eq!([0, 1, 2, 3].map(erasures_of), [1, 1, 1, 0]);
+    assert_eq!(operations[0], operations[99], "nor are notes written");
+    // Others of other lengths take the first page's place alone, and the longer one further pages.
+    for payload in [9_000, 12_200, 9_000, 12_200] {
+        let other = other_image(&noise(payload, 3), [2; 8]);
+        let answer = ask(&firmware, &put(0, &other[..32], other.len()));
+        assert_eq!(answer.status, 202);
+    }
+    assert_eq!([0, 1, 2, 3, 4].map(erasures_of), [5, 1, 1, 0, 0]);
+    // One that is announced comes whole all the same; what follows it finds written pages.
+    for (number, version) in (1..=2).zip([[1; 8], [2; 8]]) {
+        let whole = other_image(&noise(20_000, 4), version);
+        assert_eq!(
+            ask(&firmware, &put(0, &whole[..32], whole.len())).status,
+            202
+        );
+        assert_eq!(ask(&firmware, &put(0, &whole, whole.len())).status, 201);
+        assert_eq!(
+            [1, 2, 3, 4].map(erasures_of),
+            [number, number, number, number]
+        );
+    }
+}
+
 #[test]
 fn what_is_refused_keeps_what_was_stored() {
     let (chip, image) = (chip(), small());
