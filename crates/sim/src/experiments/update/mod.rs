@@ -45,6 +45,7 @@ const fn trial(
         schedule,
         carrier,
         setting,
+        mss_frames: None,
     }
 }
 
@@ -68,6 +69,15 @@ const fn tree(profile: &'static str, setting: Setting) -> Trial {
     trial(profile, setting, "tree", Carrier::Tcp)
 }
 
+/// The tree and the host alone with segments of about as many bytes as CoAP's longest block, as a
+/// maker may set them for short updates: rows without a criterion.
+fn long_segments() -> [Trial; 2] {
+    ["tree", "sequential"].map(|schedule| Trial {
+        mss_frames: Some(12),
+        ..trial(HAMILTON, Setting::All, schedule, Carrier::Tcp)
+    })
+}
+
 /// One mote, by TCP and by each size of Block1.
 const ONE: [Trial; 4] = [
     trial(HAMILTON, Setting::One, "sequential", Carrier::Tcp),
@@ -82,6 +92,7 @@ fn trials() -> Vec<Trial> {
         trials.push(tree(profile, Setting::All));
         trials.extend(rivals(profile));
     }
+    trials.extend(long_segments());
     trials.extend(ONE);
     for setting in [
         Setting::Readings,
@@ -180,6 +191,7 @@ fn soonest(results: &Results<'_>, trials: &[Trial]) -> Option<Trial> {
 
 fn rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows = whole(results, HAMILTON);
+    rows.extend(long_segments().map(|one| row(results, one, DONE_S)));
     if let Some(soonest) = soonest(results, &ONE[1..]) {
         let part = ratio(results, [ONE[0], soonest], DONE_S.0);
         let row = results.derived(ONE[0].point(), ("done_ratio", "1"), part);

@@ -21,6 +21,8 @@ pub(super) struct Trial {
     pub(super) schedule: &'static str,
     pub(super) carrier: Carrier,
     pub(super) setting: Setting,
+    /// Frames of a TCP segment; none: as many as the stack's default has. What is judged has none.
+    pub(super) mss_frames: Option<u64>,
 }
 
 /// What carries the image.
@@ -56,6 +58,10 @@ impl Trial {
             .with("design", self.profile)
             .with("flow", self.setting.name())
             .with("policy", self.schedule);
+        let point = match self.mss_frames {
+            Some(frames) => point.with("mss_frames", frames),
+            None => point,
+        };
         match self.carrier {
             Carrier::Tcp => point.with("transport", "tcp"),
             Carrier::Block1(size) => point
@@ -80,9 +86,8 @@ impl Trial {
             }
         }
         let _ = write!(text, "[radio]\nprofile = \"{profile}\"\n");
-        if self.carrier == Carrier::Tcp {
-            // About as many bytes as CoAP's longest block.
-            let _ = write!(text, "[stack]\nmss_frames = {MSS_FRAMES}\n");
+        if let Some(frames) = self.mss_frames {
+            let _ = write!(text, "[stack]\nmss_frames = {frames}\n");
         }
         if self.setting == Setting::Asleep {
             for mote in self.layout().ends() {
@@ -207,10 +212,6 @@ impl Setting {
         }
     }
 }
-
-/// Frames of a segment, as a maker may set them who wants short updates: segments of five take a
-/// sixth more of the air.
-const MSS_FRAMES: u64 = 12;
 
 /// When which mote loses power: each mote's cuts lie apart, so that one is over before the next.
 fn cuts(seed: u64) -> Vec<(f64, usize)> {
