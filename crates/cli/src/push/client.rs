@@ -14,6 +14,8 @@ use motet_update::Response;
 pub(super) struct Client<'t> {
     pub(super) mote: SocketAddrV6,
     token: Option<&'t [u8]>,
+    /// How long a connection may take to come about.
+    connect_max: Duration,
 }
 
 /// An answer: its head, and its sentence.
@@ -25,7 +27,19 @@ pub(super) struct Answer {
 
 impl<'t> Client<'t> {
     pub(super) const fn new(mote: SocketAddrV6, token: Option<&'t [u8]>) -> Self {
-        Self { mote, token }
+        Self {
+            mote,
+            token,
+            connect_max: PATIENCE,
+        }
+    }
+
+    /// The same client, but it gives a mote up that is not there at once.
+    pub(super) const fn hasty(self) -> Self {
+        Self {
+            connect_max: HASTE,
+            ..self
+        }
     }
 
     /// How much the mote has.
@@ -33,6 +47,20 @@ impl<'t> Client<'t> {
         let mut stream = self.connect()?;
         stream.write_all(&self.request("HEAD", ""))?;
         answer(&mut stream, true)
+    }
+
+    /// Whether the `len` bytes that the mote has are a whole image, which is verified and pending
+    /// then: its first byte is given with the length of the whole.
+    pub(super) fn has_whole(&self, len: u64) -> io::Result<bool> {
+        let mut stream = self.connect()?;
+        stream.write_all(&self.request("GET", "Range: bytes=0-0\r\n"))?;
+        let head = answer(&mut stream, false)?.head;
+        match (head.status, head.content_range) {
+            (206, Some(range)) => Ok(range.total == len),
+            // Nothing is stored; what the mote has told of is what it runs.
+            (409, _) => Ok(false),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
     }
 
     /// Sends a part of the image; `sent` hears how many bytes have gone.
@@ -112,7 +140,7 @@ impl<'t> Client<'t> {
     }
 
     fn connect(&self) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect_timeout(&SocketAddr::V6(self.mote), PATIENCE)?;
+        let stream = TcpStream::connect_timeout(&SocketAddr::V6(self.mote), self.connect_max)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         #[cfg(unix)]
@@ -185,6 +213,10 @@ fn is_timeout(error: &io::Error) -> bool {
 
 /// How long a mote may say nothing: one that sleeps asks each minute at least.
 const PATIENCE: Duration = Duration::from_secs(130);
+
+/// How long a connection may take whose failure costs nothing: a mote that is awake answers within
+/// some round trips.
+const HASTE: Duration = Duration::from_secs(10);
 
 /// How often a mote that fetches is looked at: each look takes ten packets over the mesh.
 const GLANCE: Duration = Duration::from_secs(20);

@@ -47,8 +47,8 @@ enum Held {
     All,
     /// So many bytes from its begin.
     Part(usize),
-    /// Nothing, or another image.
-    Other,
+    /// So many bytes of another image.
+    Other(u64),
 }
 
 /// One mote that gets the image from here; a connection that breaks is opened again while the mote
@@ -148,7 +148,7 @@ impl<'p> Bringing<'p> {
             None => match held(&self.client, self.image)? {
                 Held::All => return Ok(None),
                 Held::Part(len) => len,
-                Held::Other => 0,
+                Held::Other(_) => 0,
             },
         };
         let (client, image, show) = (self.client, self.image, self.show);
@@ -175,9 +175,16 @@ impl<'p> Bringing<'p> {
 }
 
 /// Gives a mote that has nothing of the image its header: it has erased its slot when its turn
-/// comes. What goes wrong its turn shows again.
+/// comes. One that has another image pending keeps that until its turn. Errors are ignored: the
+/// mote's own turn meets them again.
 pub(super) fn prepare(client: &Client<'_>, image: &[u8]) {
-    if matches!(held(client, image), Ok(Held::Part(0) | Held::Other)) {
+    let client = client.hasty();
+    let is_free = match held(&client, image) {
+        Ok(Held::Part(len)) => len == 0,
+        Ok(Held::Other(len)) => matches!(client.has_whole(len), Ok(false)),
+        Ok(Held::All) | Err(_) => false,
+    };
+    if is_free {
         let _ = client.put(image, 0..image.len().min(Header::LEN), |_| {});
     }
 }
@@ -196,7 +203,7 @@ pub(super) fn follow(
     let mut own = match held(client, image) {
         Ok(Held::All) => return Ok(Outcome::HadIt),
         Ok(Held::Part(len)) => len,
-        Ok(Held::Other) => 0,
+        Ok(Held::Other(_)) => 0,
         Err(Trouble::Refused(why)) => return Err(why),
         Err(Trouble::Line(error)) => return Err(describe(&error)),
     };
@@ -248,7 +255,7 @@ pub(super) fn follow(
         own = match held(client, image) {
             Ok(Held::All) => image.len(),
             Ok(Held::Part(len)) => len,
-            Ok(Held::Other) | Err(_) => 0,
+            Ok(Held::Other(_)) | Err(_) => 0,
         };
         if own == image.len() {
             return Ok(Outcome::Fetched {
@@ -310,7 +317,7 @@ fn held(client: &Client<'_>, image: &[u8]) -> Result<Held, Trouble> {
                 Held::Part(begin.len())
             }
         }
-        _ => Held::Other,
+        _ => Held::Other(len),
     })
 }
 
