@@ -64,8 +64,8 @@ pub(super) struct Node {
     pub(super) data_frames: u64,
     /// The last frame's sequence number, whom it was for, and whether it was a poll.
     last_sequence: Option<(u8, Option<String>, bool)>,
-    /// The numbers of its latest frames that were no polls.
-    latest: VecDeque<u8>,
+    /// Its latest frames that were no polls.
+    latest: VecDeque<Numbered>,
     /// Frames of which an attempt was heard, each counted once, and sequence numbers between them
     /// that were not.
     heard: u64,
@@ -85,6 +85,16 @@ pub(super) struct Node {
     /// Data requests, as of a node that sleeps.
     pub(super) polls: Polls,
     pub(super) sent_to: Table<String, Events>,
+}
+
+/// A frame that was no poll, as far as another attempt at it is known by.
+#[derive(Debug)]
+struct Numbered {
+    sequence: u8,
+    dst: Option<String>,
+    at_s: f64,
+    /// Its number had come before.
+    is_again: bool,
 }
 
 /// A frame with link security: each of its attempts is sealed anew, so that no bytes are repeated.
@@ -147,29 +157,41 @@ impl Node {
         Some(sequence.wrapping_sub(*last))
     }
 
-    /// Whether a step is one back, as by another sender. One that goes on with one neighbour before
-    /// another is done repeats its numbers. So does one that polls before a frame that waits: that
-    /// frame was heard before, or its number is the one before the poll's.
-    fn is_back(&self, step: u8, sequence: u8, dst: Option<&str>, polls: bool) -> bool {
+    /// Whether a step is one back, as by another sender. Two kinds of step back are a node's own:
+    /// it goes on with one neighbour before it is done with another, or polls before a frame that
+    /// waits.
+    fn is_back(&self, step: u8, now: &Numbered, polls: bool) -> bool {
         let Some((_, before, has_polled)) = self.last_sequence.as_ref() else {
             return false;
         };
         let is_small = step == 0 || step >= STEP_BACK;
-        let is_to_another = is_small && before.as_deref() != dst;
-        let has_waited = *has_polled && !polls && (step == 255 || self.latest.contains(&sequence));
+        let is_to_another = is_small && *before != now.dst;
+        let has_waited = *has_polled && !polls && self.may_have_waited(step, now);
         (step == 0 || step > 128) && !is_to_another && !has_waited
     }
 
+    /// Whether a frame behind a poll may be one that waited meanwhile: it was heard once, to the same
+    /// neighbour and shortly before; or it was not heard, and its number is the one before the
+    /// poll's.
+    fn may_have_waited(&self, step: u8, now: &Numbered) -> bool {
+        let mut latest = self.latest.iter().rev();
+        match latest.find(|it| it.sequence == now.sequence) {
+            Some(it) => !it.is_again && it.dst == now.dst && now.at_s - it.at_s <= WAITED_S,
+            None => step == 255,
+        }
+    }
+
     /// Notes a frame's number.
-    fn note_sequence(&mut self, sequence: u8, dst: Option<&str>, polls: bool) {
-        self.last_sequence = Some((sequence, dst.map(str::to_owned), polls));
+    fn note_sequence(&mut self, mut now: Numbered, polls: bool) {
+        self.last_sequence = Some((now.sequence, now.dst.clone(), polls));
         if polls {
             return;
         }
+        now.is_again = self.latest.iter().any(|it| it.sequence == now.sequence);
         if self.latest.len() >= LATEST_MAX {
             self.latest.pop_front();
         }
-        self.latest.push_back(sequence);
+        self.latest.push_back(now);
     }
 
     pub(super) fn rssi_dbm(&self) -> Option<f64> {
@@ -313,9 +335,14 @@ impl Stations {
         let sequence = view.number("mac", "seq").map(|sequence| sequence as u8);
         let sequence = sequence.filter(|_| view.text("mac", "type") != Some("beacon"));
         if let Some(sequence) = sequence {
-            let dst = view.text("mac", "dst");
+            let now = Numbered {
+                sequence,
+                dst: view.text("mac", "dst").map(str::to_owned),
+                at_s,
+                is_again: false,
+            };
             let step = node.step(sequence);
-            if step.is_some_and(|step| node.is_back(step, sequence, dst, polls)) {
+            if step.is_some_and(|step| node.is_back(step, &now, polls)) {
                 node.steps_back.add(number, at_s);
             }
             node.heard += 1;
@@ -333,7 +360,7 @@ impl Stations {
                 restart.count += 1;
                 restart.frame = number;
             }
-            node.note_sequence(sequence, dst, polls);
+            node.note_sequence(now, polls);
         }
     }
 
@@ -508,6 +535,8 @@ const STEP_MAX: u8 = 16;
 const STEP_BACK: u8 = 240;
 /// Frames of a node within which one that waits for its next attempt comes again.
 const LATEST_MAX: usize = 8;
+/// And how long it waits for that at most.
+const WAITED_S: f64 = 2.0;
 /// More numbers than this a sniffer does not miss in a row: the node was elsewhere, or began anew.
 const MISSED_MAX: u8 = 32;
 /// A sender that is heard more seldom says nothing.

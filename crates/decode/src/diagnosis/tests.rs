@@ -129,6 +129,48 @@ fn a_poll_may_go_before_a_frame_that_waits() {
     assert!(goes_back("beacon request", 1, 0), "no poll");
 }
 
+/// Whether numbers are said to go back of a leaf that polls each eight seconds and sends a reading
+/// each 80 s, of which one comes again behind a poll: to this neighbour, so many readings later, so
+/// many times.
+fn replayed(dst: &str, later: usize, times: u8) -> bool {
+    let (mut made, mut seq) = (Made::default(), 0_u8);
+    let mut readings = Vec::new();
+    for number in 0..10_usize {
+        let at_s = number as f64 * 80.0;
+        made.exchange(at_s, ["a", "b"], seq);
+        readings.push(seq);
+        for poll in 0..10_u8 {
+            seq = seq.wrapping_add(1);
+            let at_s = at_s + 0.5 + 8.0 * f64::from(poll);
+            let command = Layer::new("command", "data request");
+            made.frame(
+                at_s,
+                18,
+                vec![mac("command", ["a", "b"], seq, None), command],
+            );
+            let old = number.checked_sub(later).filter(|_| poll == 0);
+            for again in 0..old.map_or(0, |_| times) {
+                let at_s = at_s + 0.02 + 0.1 * f64::from(again);
+                let reading = readings[old.unwrap_or_default()];
+                made.exchange(at_s, ["a", dst], reading);
+                // Behind another poll.
+                let command = Layer::new("command", "data request");
+                let layers = vec![mac("command", ["a", "b"], seq, None), command];
+                made.frame(at_s + 0.05, 18, layers);
+            }
+        }
+        seq = seq.wrapping_add(1);
+    }
+    sentence(&made.findings(), "impostor").is_some()
+}
+
+#[test]
+fn a_replay_behind_a_poll_is_named() {
+    assert!(!replayed("b", 0, 1), "a reading that waited");
+    assert!(replayed("b", 3, 1), "a reading of four minutes before");
+    assert!(replayed("b", 0, 2), "twice");
+}
+
 /// A node that asks for a router behind pauses with numbers that do not follow, of whose frames
 /// each `step`-th is heard.
 fn asking(step: u8, pauses: u8) -> Vec<(String, String)> {
