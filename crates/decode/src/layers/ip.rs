@@ -285,14 +285,20 @@ pub(super) fn begins(frame: &mut Frame, packet: &[u8]) {
 /// Adds to `layer`, for programs, the ends of a packet of which only the start is here. Of a packet
 /// within another one: those of the inner one, as far as it is here.
 fn ends(layer: Layer, packet: &[u8]) -> Layer {
+    ends_within(layer, packet, 0)
+}
+
+/// As [`ends`], of a packet that is within so many others.
+fn ends_within(layer: Layer, packet: &[u8], depth: u8) -> Layer {
     let Ok((header, payload)) = Header::parse_start(packet) else {
         return layer;
     };
     let mut extensions = Extensions::new(header.next_header, payload);
     while let Ok(Some(_)) = extensions.next() {}
     let (protocol, rest) = (extensions.next_header(), extensions.rest());
-    if protocol == next_header::IPV6 && Header::parse_start(rest).is_ok() {
-        return ends(layer, rest);
+    let is_inner = protocol == next_header::IPV6 && depth < DEPTH_MAX;
+    if is_inner && Header::parse_start(rest).is_ok() {
+        return ends_within(layer, rest, depth + 1);
     }
     let mut layer = layer
         .hidden("packet_src", header.src)
