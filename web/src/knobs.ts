@@ -51,6 +51,7 @@ export class KnobForm {
     if (name === "layout") {
       const layout = input.value as Layout;
       if (layout === "placed") knobs.places = places(knobs);
+      if (layout !== knobs.layout) knobs.senders = [];
       knobs.layout = layout;
     } else if (name === "places") {
       const found = placesOf(input.value);

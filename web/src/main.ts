@@ -11,7 +11,7 @@ import { Map } from "./map";
 import { MotePanel, placeBeside } from "./mote";
 import { Pace } from "./pace";
 import { FLOW, type Files, type Moment, type Opened } from "./protocol";
-import { AUTO, DEFAULTS, inWordsOfKnobs, type Knobs, places, PLACES_MAX, read, SPEED, SPEEDS, senders, story, toToml, write } from "./scenario";
+import { AUTO, DEFAULTS, inWordsOfKnobs, type Knobs, placedAt, places, PLACES_MAX, read, SPEED, SPEEDS, senders, story, toToml, withMote, write } from "./scenario";
 import { closing, show as showSummary, type Summary, summaryOf } from "./summary";
 import { clock, swatches, theme } from "./theme";
 import { Timeline } from "./timeline";
@@ -372,7 +372,7 @@ let asking = false;
 async function moved(node: number, [x, y]: [number, number], isDone: boolean): Promise<void> {
   const all = knobs.layout === "placed" && knobs.places.length === map.placed.length ? places(knobs) : map.placed;
   // The border router moves like all others: no place is an origin.
-  const next: Knobs = { ...knobs, layout: "placed", places: all.map((place, at) => (at === node ? [x, y] : place)) };
+  const next = placedAt(knobs, all.map((place, at) => (at === node ? [x, y] : place)));
   if (isDone) return opened && !over && done > 0 ? goOnIn(next) : change(next);
   if (asking) return;
   asking = true;
@@ -433,7 +433,7 @@ async function addMote(where: number | [number, number]): Promise<void> {
   const all = knobs.layout === "placed" && knobs.places.length === map.placed.length ? places(knobs) : map.placed;
   if (all.length >= PLACES_MAX) return say("answer", `The page shows ${PLACES_MAX} motes at most`);
   const place = typeof where === "number" ? placeBeside(all, where) : where;
-  const next: Knobs = { ...knobs, layout: "placed", places: [...all, place] };
+  const next = withMote(knobs, all, place);
   const isUnderWay = opened !== undefined && !over && done > 0;
   if (busyAdding) return;
   if (!isUnderWay) {

@@ -10,6 +10,8 @@ export interface Knobs {
   distance: number;
   motes: number;
   places: [number, number][];
+  /** Which of the motes with places send; none: the last one. */
+  senders: number[];
   hidden: boolean;
   /** ms; null: the stack measures it. */
   delay: number | null;
@@ -38,6 +40,7 @@ export const DEFAULTS: Readonly<Knobs> = {
   distance: 35,
   motes: 30,
   places: [],
+  senders: [],
   hidden: true,
   delay: null,
   cit: false,
@@ -88,6 +91,7 @@ const OF: Partial<Record<keyof Knobs, readonly Layout[]>> = {
   motes: ["floor"],
   hidden: ["chain"],
   places: ["placed"],
+  senders: ["placed"],
 };
 
 /** Whether a knob changes anything, as the others are. */
@@ -133,6 +137,13 @@ export function placesOf(text: string): [number, number][] | undefined {
   return places as [number, number][];
 }
 
+/** Numbers of motes as `2,5`. */
+function motesOf(text: string): number[] | undefined {
+  const motes = text.split(",").map((one) => (/^\d{1,3}$/.test(one) ? Number(one) : 0));
+  const fit = motes.every((mote, at) => mote >= 1 && mote < PLACES_MAX && motes.indexOf(mote) === at);
+  return fit ? motes : undefined;
+}
+
 export function placesText(places: readonly [number, number][]): string {
   return places.map(([x, y]) => `${round(x)},${round(y)}`).join(";");
 }
@@ -160,6 +171,12 @@ export async function read(hash: string): Promise<Said> {
   if (said.knobs.layout === "placed" && said.knobs.places.length < 2) {
     said.ignored.push("layout=placed: it needs places");
     said.knobs.layout = DEFAULTS.layout;
+  }
+  const { layout, places } = said.knobs;
+  if (layout === "placed" && said.knobs.senders.some((mote) => mote >= places.length)) {
+    ignore("senders", given.get("senders") ?? "", `there are motes 1 to ${places.length - 1}`);
+    said.knobs.senders = [];
+    given.delete("senders");
   }
   for (const [key, value] of given) {
     if (!Object.hasOwn(DEFAULTS, key)) continue;
@@ -196,6 +213,12 @@ async function take(said: Said, key: string, value: string): Promise<string | un
       const places = placesOf(value);
       if (!places) return `must be 2 to ${PLACES_MAX} places in metres, such as 0,0;35,0`;
       knobs.places = places;
+      return undefined;
+    }
+    case "senders": {
+      const senders = motesOf(value);
+      if (!senders) return "must be numbers of motes, each once, such as 2,5";
+      knobs.senders = senders;
       return undefined;
     }
     case "speed": {
@@ -238,7 +261,7 @@ function textOf(knobs: Readonly<Knobs>, key: keyof Knobs): string {
   const value = knobs[key];
   if (value === null) return "auto";
   if (typeof value === "boolean") return value ? "1" : "0";
-  if (Array.isArray(value)) return placesText(value);
+  if (key === "places") return placesText(knobs.places);
   return String(value);
 }
 
@@ -272,10 +295,27 @@ export function toToml(knobs: Readonly<Knobs>): string {
   return lines.join("\n") + "\n";
 }
 
-/** Motes that send a file each: the last one; on a floor, where numbers say nothing of distance, three of all. */
-export function senders({ layout, hops, motes, places }: Readonly<Knobs>): number[] {
+/**
+ * Motes that send a file each: the last one; on a floor, where numbers say nothing of distance, three of all;
+ * of motes with places, those that were said to, as far as they are there.
+ */
+export function senders({ layout, hops, motes, places, senders }: Readonly<Knobs>): number[] {
   if (layout === "floor") return [motes, Math.round(0.6 * motes), Math.round(0.2 * motes)];
-  return [layout === "placed" ? places.length - 1 : hops];
+  if (layout !== "placed") return [hops];
+  const own = senders.filter((mote) => mote < places.length);
+  return own.length > 0 ? own : [places.length - 1];
+}
+
+/** These knobs with its motes at places of their own, who send as before. */
+export function placedAt(knobs: Readonly<Knobs>, places: [number, number][]): Knobs {
+  const before = senders(knobs);
+  const isLast = before.length === 1 && before[0] === places.length - 1;
+  return { ...knobs, layout: "placed", places, senders: isLast ? [] : before };
+}
+
+/** These knobs with a mote more at a place, which sends besides. */
+export function withMote(knobs: Readonly<Knobs>, places: [number, number][], place: [number, number]): Knobs {
+  return { ...knobs, layout: "placed", places: [...places, place], senders: [...senders(knobs), places.length] };
 }
 
 /** What happens in the scenario of the knobs, for who has just come. */

@@ -165,7 +165,11 @@ test("a mote is added while the run goes on, and sends", async ({ page }) => {
   await expect(page.locator("#decoded")).toContainText("mac");
   await page.locator("#restart").click();
   await expect(page.locator("body")).toHaveAttribute("data-run", "2");
-  await expect(page.locator("#story")).toContainText("Mote 2 sends");
+  // Who sent before sends again, beside it; and so says the link.
+  await expect(page.locator("#story")).toContainText("Motes 1 and 2 send");
+  await expect(page.locator("#figures")).toContainText("bulk 1 → host");
+  await expect(page.locator("#figures")).toContainText("bulk 2 → host");
+  expect(new URL(page.url()).hash).toContain("senders=1,2");
   expect(wrong).toEqual([]);
 });
 
