@@ -201,8 +201,8 @@ impl Reader {
             .get(number as usize)
             .ok_or(PcapError::InvalidInterfaceId(number))?;
         let (units, captured_len) = match block.kind {
-            // A simple packet is padded to four bytes, and only the lengths of the packet and
-            // of the snap length say where its bytes end.
+            // A simple packet is padded to four bytes, and only its original length and the snap
+            // length say where its bytes end.
             SIMPLE_PACKET => (0, None),
             // The upper half of a timestamp comes first in either byte order.
             _ => {
@@ -211,17 +211,16 @@ impl Reader {
             }
         };
         let original_len = fields.u32()?;
-        // What says its own length may be longer than the snap length: writers copy the latter from
+        // A length in the block counts, be it beyond the snap length: writers copy the latter from
         // files whose frames did not keep to it.
         let data = match captured_len {
             Some(len) => fields.take(len as usize)?.to_vec(),
             None => {
-                let snap_len = match interface.snap_len {
-                    0 => u32::MAX,
-                    len => len,
-                };
+                // Here it says only which bytes of the last four are padding.
+                let snap_len = Some(interface.snap_len as usize)
+                    .filter(|len| *len > 0 && fields.rest.len() <= len.next_multiple_of(4));
                 let mut data = fields.rest.to_vec();
-                data.truncate(original_len.min(snap_len) as usize);
+                data.truncate(snap_len.unwrap_or(usize::MAX).min(original_len as usize));
                 data
             }
         };

@@ -397,6 +397,36 @@ fn a_packet_of_pcapng_is_as_long_as_it_says() {
 }
 
 #[test]
+fn a_simple_packet_ends_at_its_original_length_or_the_snap_length() {
+    let data = frame();
+    let simple = |snap_len: u32, kept: usize| {
+        let whole = pcapng(false, None, 0, 195, &data);
+        // Up to the two blocks behind the interface's: names, and the packet.
+        let mut file = whole[..28 + 20].to_vec();
+        file.extend(snap_len.to_le_bytes());
+        file.extend(&whole[52..56]);
+        let body = Bytes {
+            big: false,
+            out: Vec::new(),
+        };
+        let body = body.u32(data.len() as u32).put(&data[..kept]).out;
+        file.extend(block(false, 3, &body));
+        let records = records(file).expect("well formed");
+        (records[0].data.clone(), records[0].original_len as usize)
+    };
+    for (snap_len, kept, shown) in [
+        (0, data.len(), data.len()),
+        (13, 13, 13),
+        // Its writer did not keep to it.
+        (13, data.len(), data.len()),
+        (65_535, data.len(), data.len()),
+    ] {
+        let found = simple(snap_len, kept);
+        assert_eq!(found, (data[..shown].to_vec(), data.len()), "{snap_len}");
+    }
+}
+
+#[test]
 fn every_link_type_leads_to_the_same_frame() {
     let psdu = frame();
     let mpdu = &psdu[..psdu.len() - 2];
