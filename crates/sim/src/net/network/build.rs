@@ -60,8 +60,7 @@ impl<'m> Builder<'_, 'm> {
     /// it is there.
     pub(super) fn mesh_node(self, n: usize, mut returned: NodeMemory<'m>) -> Resident<'m> {
         let options = &self.options.nodes[n];
-        // Lossless: `topology::tree` has refused more nodes.
-        let mut rng = stream(self.seed, n as u32, Purpose::Stack);
+        let mut rng = stream(self.seed, self.place(n), Purpose::Stack);
         let is_router = n == 0;
         if is_router && self.options.joining == Joining::Thread {
             return self.thread_router(rng);
@@ -112,6 +111,17 @@ impl<'m> Builder<'_, 'm> {
                 .chain(second_port)
                 .collect(),
             app: App::None,
+        }
+    }
+
+    /// Whose random stream node `at` of the world draws from: as if motes that come later were not
+    /// there yet, so that they change nothing before; their own are behind those of all hosts.
+    fn place(self, at: usize) -> u32 {
+        let absent = &self.options.absent;
+        // Lossless: `topology::tree` has refused more nodes, and there are few more hosts.
+        match absent.contains(&at) {
+            true => ABSENT_FROM + at as u32,
+            false => (at - absent.range(..at).count()) as u32,
         }
     }
 
@@ -224,10 +234,7 @@ impl<'m> Builder<'_, 'm> {
     pub(super) fn host(self, number: usize, at: usize) -> Resident<'m> {
         let host = &self.options.hosts[number];
         let sockets = [host.connections, host.listeners, host.half_open];
-        // As if motes that come later were not there yet, so that they change nothing before.
-        // Lossless: there are few more hosts than nodes.
-        let place = at.saturating_sub(self.options.absent.len());
-        let rng = stream(self.seed, place as u32, Purpose::Stack);
+        let rng = stream(self.seed, self.place(at), Purpose::Stack);
         Resident {
             node: wired_node(self.options.host_addr(number), sockets, rng, self.arena),
             ports: vec![Port::Wire(HOST_WIRED)],
@@ -521,6 +528,9 @@ fn late_tags(mac: &mac::Config, radio: RadioCapabilities, rng: &Rng) -> Rng {
     }
     tags
 }
+
+/// The first random stream of motes that come later: no world has as many nodes and hosts.
+const ABSENT_FROM: u32 = 1 << 24;
 
 /// Tags from here on wrap soon enough for a run to see it.
 const TAGS_LAST: u16 = u16::MAX - 64;

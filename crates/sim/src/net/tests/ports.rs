@@ -129,3 +129,37 @@ fn a_node_with_two_radios_relays_from_one_to_the_other() {
     }
     assert_eq!(world.links().count(), 4);
 }
+
+#[test]
+fn each_node_draws_from_a_stream_of_its_own_also_where_motes_come_later() {
+    let arena = Arena::new();
+    let places = |absent: &[usize]| -> Vec<u32> {
+        let mut options = options();
+        options.absent = absent.iter().copied().collect();
+        let tree = options.tree().unwrap();
+        let builder = Builder {
+            options: &options,
+            tree: &tree,
+            prefix: plan::MESH_PREFIX,
+            arena: &arena,
+            seed: options.seed,
+            now: Instant::ORIGIN,
+            quiet: Duration::ZERO,
+            stored: None,
+            given: None,
+        };
+        // Behind the motes three hosts.
+        let places = (0..options.nodes.len() + 3).map(|at| builder.place(at));
+        places.collect()
+    };
+    for absent in [&[][..], &[3], &[2, 3]] {
+        let places = places(absent);
+        let draws = |place: &u32| stream(1, *place, Purpose::Stack).next_u64();
+        let streams: std::collections::BTreeSet<u64> = places.iter().map(draws).collect();
+        assert_eq!(streams.len(), places.len(), "{absent:?}: {places:?}");
+        let there = (0..places.len()).filter(|at| !absent.contains(at));
+        let of_those: Vec<u32> = there.map(|at| places[at]).collect();
+        let before: Vec<u32> = (0..of_those.len() as u32).collect();
+        assert_eq!(of_those, before, "as without {absent:?}");
+    }
+}
