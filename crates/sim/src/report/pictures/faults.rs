@@ -18,8 +18,10 @@ pub(super) fn table(point: &Point, run: &RunResult) -> String {
          <th>which</th><th>motes that changed parents</th></tr>",
     );
     let end_s = point.scenario.timing.duration_s;
-    for (number, fault) in faults.iter().enumerate() {
-        let until_s = faults.get(number + 1).map_or(end_s, |next| next.at_s);
+    for fault in &faults {
+        // Those of the same moment share what follows.
+        let mut later = faults.iter().map(|next| next.at_s);
+        let until_s = later.find(|at_s| *at_s > fault.at_s).unwrap_or(end_s);
         let span = [fault.at_s, until_s];
         let silences = run.flows.iter().filter(|flow| is_bulk(flow));
         let silences = silences.filter_map(|flow| Some((silence_s(run, flow, span)?, flow)));
@@ -100,6 +102,9 @@ mod tests {
         };
         let results = plan.run(&watch, Captures::default());
         let shown = table(&plan.points[0], &results[0]);
+        let twice = format!("{text}[[fault]]\nkind = \"reboot\"\nnode = 2\nat_s = 12\nfor_s = 1\n");
+        let twice = Plan::parse(&twice, Path::new(""), Overrides::default()).unwrap();
+        let of_both = table(&twice.points[0], &results[0]);
         assert!(
             shown.contains("<td>12.0</td><td>node 1 off for 3 s</td>"),
             "{shown}"
@@ -109,5 +114,8 @@ mod tests {
         let silent = shown.split("for 3 s</td><td>").nth(1).unwrap();
         let silent: f64 = silent.split('<').next().unwrap().parse().unwrap();
         assert!((3.0..20.0).contains(&silent), "{silent} s");
+        // Both of a moment have what follows.
+        let of_both = of_both.matches(&format!("<td>{silent:.1}</td>")).count();
+        assert_eq!(of_both, 2);
     }
 }
