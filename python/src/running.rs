@@ -136,10 +136,9 @@ impl Plan {
             )));
         }
         let kept = Kept::default();
-        let records = match (wire, self.0.points[0].scenario.network.ble.is_some()) {
-            (true, _) => Records::Packets,
-            (false, true) => Records::Bluetooth,
-            (false, false) => Records::TappedFrames,
+        let records = match wire {
+            true => Records::Packets,
+            false => self.0.points[0].scenario.network.air_records(),
         };
         let stream = Capture::stream(Box::new(kept.clone()), records);
         let stream = stream.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;

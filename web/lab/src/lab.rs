@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use motet::time::{Duration, Instant};
 use motet_lab::air::log::{Happening, LoggedFrame, Seen, Sort};
 use motet_lab::air::medium::Fate;
-use motet_lab::capture::{Capture, Records};
+use motet_lab::capture::Capture;
 use motet_lab::report;
 use motet_lab::scenario::{Captures, Change, Overrides, Plan, STATES, Session};
 use wasm_bindgen::JsError;
@@ -356,10 +356,7 @@ impl Lab {
 
     /// A capture up to `to`, and what happened from `from` on.
     fn captured(&self, from: Instant, to: Instant) -> Result<(Vec<u8>, Seen), JsError> {
-        let records = match self.plan.points[0].scenario.network.ble {
-            Some(_) => Records::Bluetooth,
-            None => Records::TappedFrames,
-        };
+        let records = self.plan.points[0].scenario.network.air_records();
         let shared = Shared::default();
         let air = Capture::stream(Box::new(shared.clone()), records);
         let captures = Captures {

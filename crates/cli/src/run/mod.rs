@@ -123,11 +123,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         begun.map_err(|error| interrupt.check().err().unwrap_or(error))
     };
     // The radio is no key to sweep over.
-    let is_ble = |point: &Point| !point.scenario.network.has_mesh();
-    let on_air = match plan.points.first().is_some_and(is_ble) {
-        true => Records::Bluetooth,
-        false => Records::TappedFrames,
-    };
+    let on_air = |point: &Point| point.scenario.network.air_records();
+    let on_air = plan.points.first().map_or(Records::TappedFrames, on_air);
     let captures = Captures {
         air: begin(&args.pcap, on_air)?,
         wire: begin(&args.wire_pcap, Records::Packets)?,

@@ -20,6 +20,7 @@ use crate::air::gains::{Gains, Later};
 use crate::air::noise::Noise;
 use crate::air::profile::Profile;
 use crate::ble;
+use crate::capture::Records;
 use crate::keys::JoinSecret;
 use crate::net::attack::AttackOptions;
 use crate::net::counter_store::CounterStore;
@@ -518,6 +519,15 @@ impl NetworkOptions {
     /// Whether there is a mesh of IEEE 802.15.4.
     pub fn has_mesh(&self) -> bool {
         self.ble.is_none() || self.nodes.iter().skip(1).any(|node| !node.is_ble)
+    }
+
+    /// What a capture of its air has: the mesh's frames, where there is a mesh; else the packets of
+    /// Bluetooth LE.
+    pub fn air_records(&self) -> Records {
+        match self.has_mesh() {
+            true => Records::TappedFrames,
+            false => Records::Bluetooth,
+        }
     }
 
     /// Whether the border router has both kinds of radio.
