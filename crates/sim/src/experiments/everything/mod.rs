@@ -13,7 +13,7 @@ mod network;
 mod run;
 mod troubles;
 
-use self::interplay::REQUIREMENTS;
+use self::interplay::{MARKS, REQUIREMENTS};
 use self::network::Part;
 use self::run::Everything;
 use super::row::{Point, Row};
@@ -183,7 +183,7 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
         repair(REPAIR_BLE),
         repair(REPAIR_ASLEEP),
         row(CARRIED).at_least(1.0),
-        row(LINK_CARRIED).at_least(1.0),
+        row(LINK_CARRIED),
         row(LOST).at_most(0.0),
         row(ENERGY),
         row(ENERGY_BLE),
@@ -191,7 +191,11 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
     ];
     rows.extend(beside_plain(results));
     rows.extend(REQUIREMENTS.iter().map(|(number, name)| {
-        let at = everything().with("requirement", *number as u64);
+        let at = match MARKS.contains(number) {
+            true => without("admission"),
+            false => everything(),
+        };
+        let at = at.with("requirement", *number as u64);
         let share = results.mean_of(&everything(), |run| run.figure(name));
         results.derived(at, ("interplay", "1"), share).at_least(1.0)
     }));

@@ -22,7 +22,7 @@ pub(super) struct Troubles {
 }
 
 impl Troubles {
-    /// Lets happen what is due.
+    /// Makes the changes whose time has come.
     pub(super) fn pass(
         &mut self,
         session: &mut Session,
@@ -49,7 +49,12 @@ impl Troubles {
             let links = || ways.iter().flat_map(|way| way.windows(2));
             let carried = |link: &[usize]| links().filter(|it| *it == link).count();
             let link = links().max_by_key(|link| (carried(link), link[0]));
-            let link = link.ok_or_else(unfit)?;
+            let Some(link) = link else {
+                // No flow has a way: that nothing was carried says so.
+                self.worse = Some((0, 0));
+                self.is_mended = true;
+                return Ok(());
+            };
             self.worse = Some((link[0], carried(link)));
             Change::Gains(gains.with_link([link[0], link[1]], WORSE_DB))
         } else if !self.is_mended && is_due(WORSE_AT_S + WORSE_FOR_S) {

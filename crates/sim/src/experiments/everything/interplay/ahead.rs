@@ -5,14 +5,14 @@
 //! the wire: a prefetched segment is held from its packet until a release, which comes by the same
 //! connection, and passes the wire behind that.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv6Addr;
 
 use motet::tcp::RetransmissionCause;
+use motet::wire::LinkAddr;
 
-use super::frames::{Heard, Key, Tcple};
+use super::frames::{Heard, Key, Segment, Tcple};
 use super::rules::{MANY, count, has_prefix, segments};
-use super::tallies::Counter;
 use super::{Checks, Trace};
 use crate::net::plan;
 use crate::scenario::NodeResult;
@@ -113,13 +113,22 @@ fn timers(trace: &Trace<'_>, checks: &mut Checks) {
 
 /// What is prefetched, and by whom; whose segments are on which air.
 fn airs(trace: &Trace<'_>, checks: &mut Checks) {
-    let [without, with] = [true, false].map(|is_without| {
-        let is_it = |node: usize| (Some(node) == trace.roles.unaided()) == is_without;
-        trace.tallies.sum(Counter::Prefetched, is_it)
-    });
-    checks.note(15, format!("{with} segments prefetched"), with >= MANY);
-    let what = format!("{without} segments prefetched by a mote without TCPlE");
-    checks.note(15, what, trace.roles.unaided().is_some() && without == 0);
+    let unaided = trace.roles.unaided().map(addr_over_ble);
+    let is_its = |segment: &Segment| [segment.src.0, segment.dst.0].map(Some).contains(&unaided);
+    let heard = || trace.over_ble.iter();
+    let of_its = heard().filter(|it| it.segment.as_ref().is_some_and(is_its));
+    let of_its: HashSet<&str> = of_its.filter_map(|it| it.connection.as_deref()).collect();
+    let ahead = heard().filter(|it| matches!(it.tcple, Some(Tcple::Ahead(_))));
+    let connection = ahead.filter_map(|it| it.connection.as_deref());
+    let (without, with): (Vec<&str>, Vec<&str>) = connection.partition(|it| of_its.contains(it));
+    let what = format!("{} segments prefetched", with.len());
+    checks.note(15, what, with.len() as u64 >= MANY);
+    let what = format!(
+        "{} segments prefetched by a mote without TCPlE, on {} connections",
+        without.len(),
+        of_its.len()
+    );
+    checks.note(15, what, !of_its.is_empty() && without.is_empty());
     let mesh = segments(&trace.mesh);
     let own = mesh
         .clone()
@@ -132,6 +141,13 @@ fn airs(trace: &Trace<'_>, checks: &mut Checks) {
         .filter(|(_, it)| is_beside(it.src.0) || is_beside(it.dst.0));
     let what = "Bluetooth LE's own segments on its air";
     checks.part(15, what, [count(own), count(over_ble)], (MANY, 0));
+}
+
+/// The address of mote `n` over Bluetooth LE.
+fn addr_over_ble(n: usize) -> Ipv6Addr {
+    // Lossless: nodes have 16-bit numbers.
+    let device = LinkAddr::Device(plan::device_addr(n as u16).bytes);
+    plan::addr_of(plan::prefix_over_ble(plan::MESH_PREFIX), device)
 }
 
 /// Whether this is the address of a mote over Bluetooth LE.

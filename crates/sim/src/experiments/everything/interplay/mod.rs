@@ -46,6 +46,9 @@ pub(super) const REQUIREMENTS: [(usize, &str); 15] = [
     (15, "interplay_15"),
 ];
 
+/// Those that congestion marks show.
+pub(super) const MARKS: [usize; 2] = [5, 6];
+
 /// What is written and counted while a run goes on.
 #[derive(Debug)]
 pub(super) struct Interplay {

@@ -5,7 +5,7 @@ use motet::tcphc::HeaderDrop;
 use motet::time::Duration;
 
 use crate::net::fairness::Datagrams;
-use crate::net::network::{BESIDE, Network, RADIO};
+use crate::net::network::{Network, RADIO};
 
 /// Sums of counters, and what was seen at each look.
 #[derive(Clone, Debug, Default)]
@@ -52,12 +52,6 @@ pub(super) enum Counter {
     Queued,
     /// How many of these were dropped.
     QueueDropped,
-    /// Segments prefetched.
-    Prefetched,
-    /// Prefetched segments that TCP has sent.
-    Released,
-    /// Held segments that were passed on.
-    PassedOn,
     /// Segments that came to TCP, and how many of these header prediction took.
     Received,
     Predicted,
@@ -123,16 +117,6 @@ impl Tallies {
                 sums.note(Counter::Queued, flows.counters().queued);
                 sums.note(Counter::QueueDropped, flows.counters().dropped);
             }
-        }
-        let over_ble = [RADIO, BESIDE].map(|interface| node.link(interface));
-        for link in over_ble.into_iter().flatten() {
-            let Link::Ble(ble) = link else { continue };
-            let Some(tcple) = ble.tcple_counters() else {
-                continue;
-            };
-            sums.note(Counter::Prefetched, tcple.prefetched);
-            sums.note(Counter::Released, tcple.released);
-            sums.note(Counter::PassedOn, tcple.passed_on);
         }
     }
 
