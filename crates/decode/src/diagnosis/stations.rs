@@ -181,6 +181,25 @@ impl Node {
         }
     }
 
+    /// Counts what a frame's number says of those before it; returns how far it is ahead of the
+    /// last one.
+    fn count_step(
+        &mut self,
+        (number, at_s): (u64, f64),
+        now: &Numbered,
+        polls: bool,
+    ) -> Option<u8> {
+        let step = self.step(now.sequence);
+        if step.is_some_and(|step| self.is_back(step, now, polls)) {
+            self.steps_back.add(number, at_s);
+        }
+        self.heard += 1;
+        if let Some(step @ 2..=MISSED_MAX) = step {
+            self.missed += u64::from(step) - 1;
+        }
+        step
+    }
+
     /// Notes a frame's number.
     fn note_sequence(&mut self, mut now: Numbered, polls: bool) {
         self.last_sequence = Some((now.sequence, now.dst.clone(), polls));
@@ -341,14 +360,7 @@ impl Stations {
                 at_s,
                 is_again: false,
             };
-            let step = node.step(sequence);
-            if step.is_some_and(|step| node.is_back(step, &now, polls)) {
-                node.steps_back.add(number, at_s);
-            }
-            node.heard += 1;
-            if let Some(step @ 2..=MISSED_MAX) = step {
-                node.missed += u64::from(step) - 1;
-            }
+            let step = node.count_step((number, at_s), &now, polls);
             let jumps = step.is_some_and(|step| step == 0 || step > STEP_MAX);
             if node.pause.frames[1] == number {
                 node.pause.jumps = jumps;
