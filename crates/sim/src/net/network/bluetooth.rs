@@ -10,12 +10,41 @@ use motet::tcple::{HELD_LEN, HeldSlot, TcpleConnection};
 
 use super::build::Builder;
 use super::memory::{NodeMemory, reuse_or_fill};
-use super::{BESIDE, BleOptions, Joining, RADIO};
+use super::{BESIDE, BleOptions, Joining, NetworkOptions, NodeOptions, Parent, RADIO, star};
 use crate::Arena;
 use crate::ble::{Air, Profile};
+use crate::capture::Records;
 use crate::net::plan;
 use crate::net::world::BlePort;
 use crate::streams::{Purpose, stream};
+
+impl NetworkOptions {
+    /// A network over Bluetooth LE of a border router and `motes` motes, with one simulated host.
+    pub fn over_ble(motes: usize, ble: BleOptions) -> Self {
+        let nodes = (0..=motes).map(|n| {
+            let mut node = NodeOptions::new(n.to_string());
+            node.parent = match n {
+                0 => Parent::Shortest,
+                _ => Parent::Node(0),
+            };
+            node.is_ble = n > 0;
+            node
+        });
+        Self {
+            ble: Some(ble),
+            ..Self::new(nodes.collect(), star(motes))
+        }
+    }
+
+    /// What a capture of its air has: the mesh's frames, where there is a mesh; else the packets of
+    /// Bluetooth LE.
+    pub fn air_records(&self) -> Records {
+        match self.has_mesh() {
+            true => Records::TappedFrames,
+            false => Records::Bluetooth,
+        }
+    }
+}
 
 impl<'m> Builder<'_, 'm> {
     /// How node `n` is attached to the air.

@@ -20,7 +20,6 @@ use crate::air::gains::{Gains, Later};
 use crate::air::noise::Noise;
 use crate::air::profile::Profile;
 use crate::ble;
-use crate::capture::Records;
 use crate::keys::JoinSecret;
 use crate::net::attack::AttackOptions;
 use crate::net::counter_store::CounterStore;
@@ -480,23 +479,6 @@ impl NetworkOptions {
         }
     }
 
-    /// A network over Bluetooth LE of a border router and `motes` motes, with one simulated host.
-    pub fn over_ble(motes: usize, ble: BleOptions) -> Self {
-        let nodes = (0..=motes).map(|n| {
-            let mut node = NodeOptions::new(n.to_string());
-            node.parent = match n {
-                0 => Parent::Shortest,
-                _ => Parent::Node(0),
-            };
-            node.is_ble = n > 0;
-            node
-        });
-        Self {
-            ble: Some(ble),
-            ..Self::new(nodes.collect(), star(motes))
-        }
-    }
-
     /// The link address of mesh node `n`.
     pub(crate) fn link_addr(&self, n: usize) -> LinkAddr {
         // Lossless: nodes have 16-bit numbers.
@@ -519,15 +501,6 @@ impl NetworkOptions {
     /// Whether there is a mesh of IEEE 802.15.4.
     pub fn has_mesh(&self) -> bool {
         self.ble.is_none() || self.nodes.iter().skip(1).any(|node| !node.is_ble)
-    }
-
-    /// What a capture of its air has: the mesh's frames, where there is a mesh; else the packets of
-    /// Bluetooth LE.
-    pub fn air_records(&self) -> Records {
-        match self.has_mesh() {
-            true => Records::TappedFrames,
-            false => Records::Bluetooth,
-        }
     }
 
     /// Whether the border router has both kinds of radio.
