@@ -48,8 +48,8 @@ pub(crate) struct Flow {
     pub(crate) wired: Rtt,
     /// The same, with the time for which the answer was held.
     pub(crate) beyond: Rtt,
-    /// Round trips from data that came for the mesh to their acknowledgment, with the time for which
-    /// they were held.
+    /// Round trips from data that came for the mesh to their acknowledgment, with the time for
+    /// which they were held.
     host: Rtt,
     pub(crate) tally: Tally,
     pub(crate) meter: Meter,

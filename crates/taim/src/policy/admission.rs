@@ -548,8 +548,8 @@ const RTO_MIN: Duration = Duration::from_secs(1);
 /// experiment uses.
 const INSIDE_BYTES: u64 = 570;
 
-/// Successive segments with data that a flow has a turn with: a receiver that delays its acknowledgments
-/// answers every other one at once (RFC 9293 §3.8.6.3).
+/// Successive segments with data that a flow has a turn with: a receiver that delays its
+/// acknowledgments answers every other one at once (RFC 9293 §3.8.6.3).
 const TURN_SEGMENTS: usize = 2;
 
 /// Segments with data that a flow has a turn with, retransmissions included: a host that sends one
