@@ -151,8 +151,9 @@ transfer that time cut short does not; the table counts those, and flows that de
   alike: its mean, and from the best flow to the worst) and `summary` (a metric over the seeds of
   a point, of a flow or, where `flow` is null, of all together). `complete` says whether every
   seed ran to its end and no flow failed.
-- `--out DIR`: `report.html`, one page without external resources, to look at; its plots as SVG
-  files; `results.jsonl`, the same lines as above after a first one of record `provenance`: version,
+- `--out DIR`: `report.html`, one page without external resources, to look at: of a lone run each
+  flow, and each fault with the longest time in which a bulk flow brought nothing behind it; its
+  plots as SVG files; `results.jsonl`, the same lines as above after a first one of record `provenance`: version,
   revision, date, command, seeds, the files that were read with their SHA-256, and the whole scenario
   with all that the command line changed. `motet run DIR/results.jsonl` repeats the run from that line.
 - `--pcap PATH`, `--wire-pcap PATH`: the air (with channel and signal strength at the receiver)
