@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use motet_decode::{Capture, CaptureError, Context, Decoder, Ending};
+use motet_lab::files::Bounded;
 
 use crate::error::Error;
 use crate::keys::CaptureKeys;
@@ -143,7 +144,8 @@ fn open_file(path: &Path, is_spinel: bool) -> Result<Capture, CaptureError> {
     }
 }
 
-/// The content of what gzip has compressed, as captures are published; all else as it is.
+/// The content of what gzip has compressed, as captures are published, up to
+/// [`UNZIPPED_LEN_MAX`]; all else as it is.
 fn unzipped(mut input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     let mut head = Vec::new();
     input
@@ -153,10 +155,14 @@ fn unzipped(mut input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     let is_zipped = head == GZIP;
     let whole = Cursor::new(head).chain(input);
     Ok(match is_zipped {
-        true => Box::new(MultiGzDecoder::new(whole)),
+        true => Box::new(Bounded::new(MultiGzDecoder::new(whole), UNZIPPED_LEN_MAX)),
         false => Box::new(whole),
     })
 }
+
+/// Bytes of a capture that was zipped: its records are read one by one, so that this bounds time
+/// alone.
+const UNZIPPED_LEN_MAX: u64 = 4 << 30;
 
 /// How such a file begins (RFC 1952 §2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];

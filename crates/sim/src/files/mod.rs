@@ -25,25 +25,37 @@ const LINE_SHOWN: usize = 40;
 pub(crate) fn unzipped(bytes: &[u8]) -> impl io::Read + '_ {
     let plain: Box<dyn io::Read + '_> = match bytes {
         #[cfg(feature = "gzip")]
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(bytes)),
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
         _ => Box::new(bytes),
     };
-    Bounded {
-        plain,
-        left: PLAIN_LEN_MAX,
-    }
+    Bounded::new(plain, PLAIN_LEN_MAX)
 }
 
-struct Bounded<R> {
+/// What was zipped, up to so many bytes: a small file may unzip to any length. Behind them it ends
+/// with an error, which says so in words.
+#[derive(Debug)]
+pub struct Bounded<R> {
     plain: R,
-    left: usize,
+    left: u64,
+    len_max: u64,
+}
+
+impl<R> Bounded<R> {
+    /// The plain bytes of `plain`, up to `len_max`.
+    pub const fn new(plain: R, len_max: u64) -> Self {
+        Self {
+            plain,
+            left: len_max,
+            len_max,
+        }
+    }
 }
 
 impl<R: io::Read> io::Read for Bounded<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.plain.read(into)?;
-        self.left = self.left.checked_sub(read).ok_or_else(|| {
-            let most = PLAIN_LEN_MAX >> 20;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            let most = self.len_max >> 20;
             io::Error::other(format!("it is longer than {most} MiB unzipped"))
         })?;
         Ok(read)
@@ -52,4 +64,4 @@ impl<R: io::Read> io::Read for Bounded<R> {
 
 /// Plain bytes of a trace, which bound the length of a line and what is kept of it; the
 /// published ones have five million.
-const PLAIN_LEN_MAX: usize = 64 << 20;
+const PLAIN_LEN_MAX: u64 = 64 << 20;

@@ -40,7 +40,7 @@ pub(super) const SECTION: Section = Section {
             "file",
             File,
             None,
-            "`pcap`: a capture of IEEE 802.15.4 frames, of any kind that `motet decode` reads, sent over and over; frames whose FCS was wrong have a wrong one again.",
+            "`pcap`: a capture of IEEE 802.15.4 frames, of any kind that `motet decode` reads, gzipped or not, sent over and over; frames whose FCS was wrong have a wrong one again.",
         ),
     ],
 };

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::{ScenarioError, shown};
+#[cfg(feature = "captures")]
+use crate::files;
 
 /// The format in which a file is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,7 +99,7 @@ impl<'a> ScenarioFiles<'a> {
     /// # Errors
     /// One sentence: there is no such file, it is no capture, or one without such frames.
     pub(super) fn frames(&self, key: &str, name: &str) -> Result<Recorded, ScenarioError> {
-        let read = || frames_of(self.read(key, name)?.bytes.into_owned());
+        let read = || frames_of(&self.read(key, name)?.bytes);
         let given = self.given.recorded.get(name).cloned();
         let given = given.map(|frames| frames.map_err(ScenarioError::new));
         let within = |error: ScenarioError| error.within(&self.folder.join(name));
@@ -138,14 +140,17 @@ impl<'a> ScenarioFiles<'a> {
 }
 
 #[cfg(feature = "captures")]
-fn frames_of(bytes: Vec<u8>) -> Result<Recorded, ScenarioError> {
-    let frames = motet_decode::mac_frames(bytes);
+fn frames_of(bytes: &[u8]) -> Result<Recorded, ScenarioError> {
+    let mut plain = Vec::new();
+    let read = files::unzipped(bytes).read_to_end(&mut plain);
+    read.map_err(|error| ScenarioError::new(error.to_string()))?;
+    let frames = motet_decode::mac_frames(plain);
     let frames = frames.map_err(|error| ScenarioError::new(error.to_string()))?;
     Ok(frames.into())
 }
 
 #[cfg(not(feature = "captures"))]
-fn frames_of(_: Vec<u8>) -> Result<Recorded, ScenarioError> {
+fn frames_of(_: &[u8]) -> Result<Recorded, ScenarioError> {
     Err(ScenarioError::new("this build reads no captures"))
 }
 

@@ -36,7 +36,8 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "scenario",
         &[
-            "air", "apps", "ble", "capture", "coap", "keys", "net", "parallel", "stats", "streams",
+            "air", "apps", "ble", "capture", "coap", "files", "keys", "net", "parallel", "stats",
+            "streams",
         ],
     ),
     (

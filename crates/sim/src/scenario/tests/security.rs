@@ -244,9 +244,20 @@ fn a_capture_played_back_is_heard_and_believed_by_nobody() {
             capture.frame(Instant::ORIGIN, &psdu, 26, None);
         }
         capture.finish().unwrap();
-        let path = path.display();
-        let attacker = format!("[[attacker]]\nnear = 1\nkind = \"pcap\"\nfile = \"{path}\"\n");
-        assert!(bytes_beside(&attacker, true) > 20_000);
+        let zipped = folder.path().join(format!("{name}.gz"));
+        let to = fs::File::create(&zipped).unwrap();
+        let mut zip = flate2::write::GzEncoder::new(to, flate2::Compression::fast());
+        std::io::Write::write_all(&mut zip, &fs::read(&path).unwrap()).unwrap();
+        zip.finish().unwrap();
+        let carried = [path, zipped].map(|path| {
+            let path = path.display();
+            let attacker = format!("[[attacker]]\nnear = 1\nkind = \"pcap\"\nfile = \"{path}\"\n");
+            bytes_beside(&attacker, true)
+        });
+        assert!(
+            carried[0] > 20_000 && carried[0] == carried[1],
+            "{carried:?}"
+        );
     }
 }
 
