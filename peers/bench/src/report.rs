@@ -119,7 +119,7 @@ pub fn updates(updates: &[Update], json: bool) -> Result<()> {
         )?;
         writeln!(
             out,
-            "hops  frames  packets         none        relay     part           must          p95 of readings   delivery"
+            "hops  frames  packets         none        relay     part           must"
         )?;
     }
     for update in updates {
@@ -150,14 +150,6 @@ pub fn updates(updates: &[Update], json: bool) -> Result<()> {
             writeln!(out, "{row}")?;
             continue;
         }
-        let readers = latency.zip(*delivery).map(|(latency, [plain, relayed])| {
-            let (part, ci95) = (latency.mean, latency.ci95);
-            let delivery = [plain.mean, relayed.mean];
-            format!(
-                "{part:>10.3} ± {ci95:.3}   {:.4} {:.4}",
-                delivery[0], delivery[1]
-            )
-        });
         let verdict = if part.mean <= setting.must {
             "holds"
         } else {
@@ -165,7 +157,7 @@ pub fn updates(updates: &[Update], json: bool) -> Result<()> {
         };
         writeln!(
             out,
-            "{:>4}{:>6.0} %{:>7.0} %{:>13.1}{:>13.1}{:>9.3} ± {:.3}  {:.2} {verdict}{}",
+            "{:>4}{:>6.0} %{:>7.0} %{:>13.1}{:>13.1}{:>9.3} ± {:.3}  {:.2} {verdict}",
             setting.hops,
             100.0 * setting.frame_loss,
             100.0 * setting.packet_loss,
@@ -174,8 +166,14 @@ pub fn updates(updates: &[Update], json: bool) -> Result<()> {
             part.mean,
             part.ci95,
             setting.must,
-            readers.unwrap_or_default(),
         )?;
+        if let Some((latency, [plain, relayed])) = latency.zip(*delivery) {
+            writeln!(
+                out,
+                "      readings: p95 {:.3} ± {:.3} of that without, {:.4} and {:.4} came",
+                latency.mean, latency.ci95, plain.mean, relayed.mean
+            )?;
+        }
     }
     Ok(())
 }

@@ -408,27 +408,23 @@ impl<'m> Bench<'m> {
         let last = self.blocks_at.last().context("no block has arrived")?;
         let seconds = last.since(Instant::ORIGIN).as_micros() as f64 / 1e6;
         let bytes = self.blocks_at.len() * BLOCK_LEN;
-        let of = |reader: &Reader<'_>| reader.latencies_ms.clone();
-        let mut latencies: Vec<f64> = self.readers.iter().flat_map(of).collect();
-        latencies.sort_by(f64::total_cmp);
         // Those that were due in the last seconds may be under way.
         let until = Instant::ORIGIN + (LENGTH - GRACE);
-        let due = self.readers.iter().flat_map(|reader| {
-            let own = reader.due_at.iter().enumerate();
-            own.map(|(number, at)| (*at, number < reader.latencies_ms.len()))
-        });
-        let counted: Vec<bool> = due
-            .filter(|(at, _)| *at < until)
-            .map(|(_, came)| came)
-            .collect();
-        let came = counted.iter().filter(|came| **came).count();
+        let mut latencies = Vec::new();
+        for reader in &self.readers {
+            let due = reader.due_at.iter().filter(|at| **at < until);
+            let mut came = reader.latencies_ms.iter().copied();
+            // One that never came is as late as a run is long, not left out.
+            latencies.extend(due.map(|_| came.next().unwrap_or(f64::INFINITY)));
+        }
+        let came = latencies.iter().filter(|ms| ms.is_finite()).count();
+        let delivery = came as f64 / latencies.len().max(1) as f64;
+        latencies.sort_by(f64::total_cmp);
+        let p95 = latencies.get(latencies.len() * 19 / 20).copied();
         Ok(Measured {
             done_s: seconds * IMAGE_LEN as f64 / bytes as f64,
-            latency_p95_ms: latencies
-                .get(latencies.len() * 19 / 20)
-                .copied()
-                .unwrap_or(0.0),
-            delivery: came as f64 / counted.len().max(1) as f64,
+            latency_p95_ms: p95.unwrap_or(0.0).min(LENGTH.as_micros() as f64 / 1e3),
+            delivery,
         })
     }
 }
@@ -533,16 +529,16 @@ const TICK: Duration = Duration::from_micros(1);
 mod tests {
     use super::*;
 
-    /// At one packet of ten lost, the relay saves lwIP a quarter of the time, and readers beside
-    /// it lose nothing.
+    /// At one packet of ten lost, the relay saves lwIP a quarter of the time, as the criterion asks,
+    /// and of the readings beside it no fewer come.
     #[test]
     fn lwip_gets_its_blocks_sooner_by_the_relay() {
         let of = |relays| run(&SETTINGS[2], Around::DEFAULT, relays, 1).unwrap();
         let [plain, relayed] = [false, true].map(of);
         assert!(
-            relayed.done_s < 0.9 * plain.done_s,
+            relayed.done_s <= SETTINGS[2].must * plain.done_s,
             "{plain:?}, {relayed:?}"
         );
-        assert!(relayed.delivery > 0.99, "{relayed:?}");
+        assert!(relayed.delivery >= plain.delivery, "{plain:?}, {relayed:?}");
     }
 }
