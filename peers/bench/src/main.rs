@@ -63,38 +63,45 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(Part::Kernel) = &arguments.part {
-        return kernel();
+    match &arguments.part {
+        Some(part) => run_part(part, arguments),
+        None => compare_all(arguments),
     }
-    if let Some(Part::Count { stack, load }) = &arguments.part {
-        let stack = Stack::ALL.into_iter().find(|known| known.name() == stack);
-        let load = Load::ALL.into_iter().find(|known| known.name() == load);
-        count::run(
-            stack.context("no such stack")?,
-            load.context("no such load")?,
-        );
-        return Ok(());
+}
+
+/// One part alone.
+fn run_part(part: &Part, arguments: &Arguments) -> Result<()> {
+    match part {
+        Part::Kernel => kernel(),
+        Part::Count { stack, load } => {
+            let stack = Stack::ALL.into_iter().find(|known| known.name() == stack);
+            let load = Load::ALL.into_iter().find(|known| known.name() == load);
+            count::run(
+                stack.context("no such stack")?,
+                load.context("no such load")?,
+            );
+            Ok(())
+        }
+        Part::CountFrames { load } => {
+            let mut loads = frames::Load::ALL.into_iter();
+            let load = loads.find(|known| known.name() == load);
+            frames::run(load.context("no such load")?);
+            Ok(())
+        }
+        Part::Plain => {
+            let transfers = plain::measure(arguments.seeds.unwrap_or(PLAIN_SEEDS))?;
+            report::plain(&transfers, arguments.json)
+        }
+        Part::Update => {
+            let seeds = arguments.seeds.unwrap_or(UPDATE_SEEDS);
+            let updates = update::measure(seeds, update::Around::DEFAULT)?;
+            report::updates(&updates, arguments.json)
+        }
     }
-    if let Some(Part::CountFrames { load }) = &arguments.part {
-        let mut loads = frames::Load::ALL.into_iter();
-        frames::run(
-            loads
-                .find(|known| known.name() == load)
-                .context("no such load")?,
-        );
-        return Ok(());
-    }
-    if let Some(Part::Plain) = &arguments.part {
-        let transfers = plain::measure(arguments.seeds.unwrap_or(PLAIN_SEEDS))?;
-        return report::plain(&transfers, arguments.json);
-    }
-    if let Some(Part::Update) = &arguments.part {
-        let updates = update::measure(
-            arguments.seeds.unwrap_or(UPDATE_SEEDS),
-            update::Around::DEFAULT,
-        )?;
-        return report::updates(&updates, arguments.json);
-    }
+}
+
+/// The comparison of all stacks, and of what the arguments select.
+fn compare_all(arguments: &Arguments) -> Result<()> {
     let mut effort = if arguments.quick {
         Effort::QUICK
     } else {
