@@ -391,7 +391,7 @@ fn a_packet_of_pcapng_is_as_long_as_it_says() {
     let data = frame();
     let mut file = pcapng(false, None, 0, 195, &data);
     // The snap length stands behind the section's block, and type, length and link type.
-    file[48..52].copy_from_slice(&13_u32.to_le_bytes());
+    file[40..44].copy_from_slice(&13_u32.to_le_bytes());
     let records = records(file).expect("well formed");
     assert_eq!(records[0].data, data);
 }
@@ -401,10 +401,9 @@ fn a_simple_packet_ends_at_its_original_length_or_the_snap_length() {
     let data = frame();
     let simple = |snap_len: u32, kept: usize| {
         let whole = pcapng(false, None, 0, 195, &data);
-        // Up to the two blocks behind the interface's: names, and the packet.
-        let mut file = whole[..28 + 20].to_vec();
-        file.extend(snap_len.to_le_bytes());
-        file.extend(&whole[52..56]);
+        // The section's block of 28 bytes and the interface's of 20, whose snap length is another.
+        let mut file = whole[..48].to_vec();
+        file[40..44].copy_from_slice(&snap_len.to_le_bytes());
         let body = Bytes {
             big: false,
             out: Vec::new(),

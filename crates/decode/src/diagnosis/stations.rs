@@ -170,9 +170,9 @@ impl Node {
         (step == 0 || step > 128) && !is_to_another && !has_waited
     }
 
-    /// Whether a frame behind a poll may be one that waited meanwhile: it was heard once, to the same
-    /// neighbour and shortly before; or it was not heard, and its number is the one before the
-    /// poll's.
+    /// Whether a frame behind a poll may be one that waited meanwhile: it was heard once, to the
+    /// same neighbour and shortly before; or it was not heard, and its number is the one before
+    /// the poll's.
     fn may_have_waited(&self, step: u8, now: &Numbered) -> bool {
         let mut latest = self.latest.iter().rev();
         match latest.find(|it| it.sequence == now.sequence) {

@@ -1,8 +1,8 @@
 //! One mote more than a scenario has, for a run that is under way.
 //!
 //! Memory, tables and routes of a network are made before its first event. So a mote that comes
-//! later is there from the beginning, switched off, and heard by its parent alone. The
-//! caller repeats the run up to that moment, and then switches it on ([`super::Change::On`]). Each node
+//! later is there from the beginning, switched off, and heard by its parent alone. The caller
+//! repeats the run up to that moment, and then switches it on ([`super::Change::On`]). Each node
 //! and each link has a random stream of its own: up to then the run is the same as without the
 //! mote, if its parent passes packets on anyway. A parent that had no child is a router from the
 //! beginning.
