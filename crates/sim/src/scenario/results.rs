@@ -343,6 +343,20 @@ impl LinkResult {
 }
 
 impl RunResult {
+    /// The longest time between two samples of a stretch with bytes of the flow in this place, the
+    /// ends of the stretch included, s; `None` where it has no samples.
+    pub fn silence_s(&self, flow: usize, [from, to]: [f64; 2]) -> Option<f64> {
+        let own = self.samples.iter().filter(|it| it.flow == flow);
+        let mut own = own.filter(|it| (from..=to).contains(&it.at_s)).peekable();
+        own.peek()?;
+        let (mut longest, mut last) = (0.0_f64, from);
+        for sample in own.filter(|it| it.goodput_kbps > 0.0) {
+            longest = longest.max(sample.at_s - last);
+            last = sample.at_s;
+        }
+        Some(longest.max(to - last))
+    }
+
     /// Goodput of all flows together after the warm-up, kb/s.
     pub fn goodput_kbps(&self) -> f64 {
         if self.seconds > 0.0 {

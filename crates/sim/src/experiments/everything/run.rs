@@ -206,18 +206,12 @@ fn flows<'r>(result: &'r RunResult, motes: &[usize]) -> Vec<&'r FlowResult> {
 /// The longest time without a byte of a flow in a stretch of the run, beyond the time between two
 /// of its messages, s.
 fn silence_s(result: &RunResult, flow: &FlowResult, [from, to]: [f64; 2]) -> f64 {
-    let samples = result.samples.iter().filter(|it| it.flow == flow.flow);
-    let samples = samples.filter(|it| (from..to).contains(&it.at_s));
-    let (mut longest, mut last) = (0.0f64, from);
-    for sample in samples.filter(|it| it.goodput_kbps > 0.0) {
-        longest = longest.max(sample.at_s - last);
-        last = sample.at_s;
-    }
+    let silence = result.silence_s(flow.flow, [from, to]).unwrap_or(to - from);
     let pause = match flow.messages {
         Some(_) => READS_EACH_S as f64,
         None => 0.0,
     };
-    (longest.max(to - last) - pause).max(0.0)
+    (silence - pause).max(0.0)
 }
 
 /// How long the run is in which congestion marks are looked for, s.

@@ -24,7 +24,7 @@ pub(super) fn table(point: &Point, run: &RunResult) -> String {
         let until_s = later.find(|at_s| *at_s > fault.at_s).unwrap_or(end_s);
         let span = [fault.at_s, until_s];
         let silences = run.flows.iter().filter(|flow| is_bulk(flow));
-        let silences = silences.filter_map(|flow| Some((silence_s(run, flow, span)?, flow)));
+        let silences = silences.filter_map(|flow| Some((run.silence_s(flow.flow, span)?, flow)));
         let longest = silences.max_by(|(one, _), (other, _)| one.total_cmp(other));
         let (silent, which) = match longest {
             Some((silent_s, flow)) => (
@@ -65,20 +65,6 @@ fn shown(fault: &FaultSettings) -> String {
 /// send.
 const fn is_bulk(flow: &FlowResult) -> bool {
     flow.messages.is_none() && flow.finished_s.is_none() && flow.resent_bytes.is_none()
-}
-
-/// The longest time between two samples of a stretch with bytes of a flow, its ends included, s;
-/// none where there are no samples.
-fn silence_s(run: &RunResult, flow: &FlowResult, [from, to]: [f64; 2]) -> Option<f64> {
-    let own = run.samples.iter().filter(|it| it.flow == flow.flow);
-    let mut own = own.filter(|it| (from..=to).contains(&it.at_s)).peekable();
-    own.peek()?;
-    let (mut longest, mut last) = (0.0_f64, from);
-    for sample in own.filter(|it| it.goodput_kbps > 0.0) {
-        longest = longest.max(sample.at_s - last);
-        last = sample.at_s;
-    }
-    Some(longest.max(to - last))
 }
 
 #[cfg(test)]
