@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use motet_decode::{Capture, CaptureError, Context, Decoder, Ending};
-use motet_lab::files::Bounded;
+use motet_lab::files::{Bounded, GZIP};
 
 use crate::error::Error;
 use crate::keys::CaptureKeys;
@@ -163,6 +163,3 @@ fn unzipped(mut input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
 /// Bytes of a capture that was zipped: its records are read one by one, so that this bounds time
 /// alone.
 const UNZIPPED_LEN_MAX: u64 = 4 << 30;
-
-/// How such a file begins (RFC 1952 §2.3.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];

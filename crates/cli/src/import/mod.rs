@@ -14,7 +14,7 @@ mod tables;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use motet_lab::files::write_file;
+use motet_lab::files::{GZIP, write_file};
 
 use crate::error::Error;
 use crate::files::{self, write_error};
@@ -129,7 +129,7 @@ fn check_nodes(nodes: usize) -> Result<(), String> {
 }
 
 fn topology(bytes: &[u8], title: &str) -> Result<Topology, String> {
-    if bytes.starts_with(&[0x1f, 0x8b]) {
+    if bytes.starts_with(&GZIP) {
         return tables::k7(bytes, title);
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;

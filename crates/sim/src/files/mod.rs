@@ -23,9 +23,9 @@ const LINE_SHOWN: usize = 40;
 /// behind [`PLAIN_LEN_MAX`] bytes, for a small file may unzip to any length. Without the feature
 /// `gzip` a caller unzips, and zipped bytes are read as they are.
 pub(crate) fn unzipped(bytes: &[u8]) -> impl io::Read + '_ {
-    let plain: Box<dyn io::Read + '_> = match bytes {
+    let plain: Box<dyn io::Read + '_> = match bytes.starts_with(&GZIP) {
         #[cfg(feature = "gzip")]
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
+        true => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
         _ => Box::new(bytes),
     };
     Bounded::new(plain, PLAIN_LEN_MAX)
@@ -61,6 +61,9 @@ impl<R: io::Read> io::Read for Bounded<R> {
         Ok(read)
     }
 }
+
+/// How what gzip has compressed begins (RFC 1952 §2.3.1).
+pub const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Plain bytes of a trace, which bound the length of a line and what is kept of it; the
 /// published ones have five million.
