@@ -31,6 +31,15 @@ fn answer(base: &Unmodified, trials: impl Fn(&Setting) -> Trials) -> Result<Answ
     Answer::of(100_000, base, &settings, &trials)
 }
 
+/// A leaf one hop away that polls each second.
+fn asleep() -> Unmodified {
+    Unmodified {
+        poll_s: Some(1.0),
+        is_leaf: true,
+        ..Unmodified::new(1)
+    }
+}
+
 fn tried<'a>(answer: &'a Answer, setting: &str) -> &'a Tried {
     let mut tried = answer.tried.iter();
     tried.find(|tried| tried.setting == setting).expect(setting)
@@ -38,11 +47,7 @@ fn tried<'a>(answer: &'a Answer, setting: &str) -> &'a Tried {
 
 #[test]
 fn the_range_holds_the_runs_and_the_best_setting_is_named() {
-    let base = Unmodified {
-        poll_s: Some(1.0),
-        is_leaf: true,
-        ..Unmodified::new(1)
-    };
+    let base = asleep();
     let settings = Setting::all(&base);
     for setting in &settings {
         assert!(setting.update.is_leaf, "all of one mesh");
@@ -166,11 +171,7 @@ fn a_setting_with_which_a_block_outlasts_the_sender_helps_nobody() {
 
 #[test]
 fn where_nothing_gets_through_the_setting_that_does_is_named() {
-    let base = Unmodified {
-        poll_s: Some(1.0),
-        is_leaf: true,
-        ..Unmodified::new(1)
-    };
+    let base = asleep();
     let broken = || vec![Err("no block has arrived".to_owned()); RUNS as usize];
     let now = answer(&base, |setting| match setting.update.poll_s {
         None => runs(0.25, |_| 0.0),

@@ -31,6 +31,25 @@ fn options() -> NetworkOptions {
     options
 }
 
+/// What builds the nodes of these options.
+fn builder<'o, 'm>(
+    options: &'o NetworkOptions,
+    tree: &'o Tree,
+    arena: &'m Arena,
+) -> Builder<'o, 'm> {
+    Builder {
+        options,
+        tree,
+        prefix: plan::MESH_PREFIX,
+        arena,
+        seed: options.seed,
+        now: Instant::ORIGIN,
+        quiet: Duration::ZERO,
+        stored: None,
+        given: None,
+    }
+}
+
 /// The relay: the radios of nodes 1 and 2 in one node.
 fn relay<'m>(builder: Builder<'_, 'm>) -> Resident<'m> {
     let mut rng = stream(1, 1, Purpose::Stack);
@@ -87,17 +106,7 @@ fn a_node_with_two_radios_relays_from_one_to_the_other() {
     for (n, node) in options.nodes.iter_mut().enumerate() {
         node.channel = if n < 2 { NEAR } else { FAR };
     }
-    let builder = Builder {
-        options: &options,
-        tree: &tree,
-        prefix: plan::MESH_PREFIX,
-        arena: &arena,
-        seed: options.seed,
-        now: Instant::ORIGIN,
-        quiet: Duration::ZERO,
-        stored: None,
-        given: None,
-    };
+    let builder = builder(&options, &tree, &arena);
     let residents = vec![
         builder.mesh_node(0, NodeMemory::default()),
         relay(builder),
@@ -137,17 +146,7 @@ fn each_node_draws_from_a_stream_of_its_own_also_where_motes_come_later() {
         let mut options = options();
         options.absent = absent.iter().copied().collect();
         let tree = options.tree().unwrap();
-        let builder = Builder {
-            options: &options,
-            tree: &tree,
-            prefix: plan::MESH_PREFIX,
-            arena: &arena,
-            seed: options.seed,
-            now: Instant::ORIGIN,
-            quiet: Duration::ZERO,
-            stored: None,
-            given: None,
-        };
+        let builder = builder(&options, &tree, &arena);
         // Behind the motes three hosts.
         let places = (0..options.nodes.len() + 3).map(|at| builder.place(at));
         places.collect()
