@@ -104,6 +104,16 @@ impl PartName {
             Self::Page => page::make,
         }
     }
+
+    /// Makes it; its lines go to stdout. Gives whether all of them hold.
+    fn print(self, release: &Release<'_>, format: Format) -> Result<bool> {
+        let mut all_pass = true;
+        for line in self.make()(release)? {
+            all_pass &= line.pass;
+            println!("{}", line.shown(format)?);
+        }
+        Ok(all_pass)
+    }
 }
 
 /// Makes and checks one part, of those before it what they left.
@@ -117,12 +127,7 @@ pub(crate) fn run_part(
     let release = Release::of(workspace)?;
     fs::create_dir_all(&release.folder)
         .with_context(|| format!("cannot create {}", release.folder.display()))?;
-    let mut all_pass = true;
-    for line in part.make()(&release)? {
-        all_pass &= line.pass;
-        println!("{}", line.shown(format)?);
-    }
-    Ok(all_pass)
+    part.print(&release, format)
 }
 
 fn may_begin(workspace: &Workspace, is_dry: bool) -> Result<()> {
@@ -156,10 +161,7 @@ pub(crate) fn run(workspace: &Workspace, is_dry: bool, format: Format) -> Result
     }
     let mut all_pass = true;
     for part in PartName::ALL {
-        for line in part.make()(&release)? {
-            all_pass &= line.pass;
-            println!("{}", line.shown(format)?);
-        }
+        all_pass &= part.print(&release, format)?;
     }
     release.write_digests()?;
     eprintln!("made in {}", release.folder.display());
