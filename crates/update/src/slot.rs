@@ -349,8 +349,8 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
 impl<F: NorFlash, S: NorFlash> Slot<F, S> {
     /// Notes that nothing of the new image is stored. The one before stays pending until the first
     /// of its pages is about to be erased. Where no more than a first page was written since pages
-    /// were erased, that one alone is erased again: who announces one image after another wears
-    /// no others out.
+    /// were erased, that one alone is erased again: a client that announces one image after another
+    /// wears no others out.
     async fn restart(&mut self, total: u32) -> Result<(), SlotError> {
         self.settle();
         let page = Pages::<F>::PAGE;

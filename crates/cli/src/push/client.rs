@@ -57,7 +57,7 @@ impl<'t> Client<'t> {
         let head = answer(&mut stream, false)?.head;
         match (head.status, head.content_range) {
             (206, Some(range)) => Ok(range.total == len),
-            // Nothing is stored; what the mote has told of is what it runs.
+            // Nothing is stored: the length of before is that of the image which the mote runs.
             (409, _) => Ok(false),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
@@ -214,8 +214,8 @@ fn is_timeout(error: &io::Error) -> bool {
 /// How long a mote may say nothing: one that sleeps asks each minute at least.
 const PATIENCE: Duration = Duration::from_secs(130);
 
-/// How long a connection may take whose failure costs nothing: a mote that is awake answers within
-/// some round trips.
+/// How long a connection may take where its failure costs nothing: a mote that is awake answers
+/// within some round trips.
 const HASTE: Duration = Duration::from_secs(10);
 
 /// How often a mote that fetches is looked at: each look takes ten packets over the mesh.

@@ -17,8 +17,8 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// Reads `mpdu`, whose header is not whole; nothing of a frame whose control field does not
-    /// say which fields follow.
+    /// Reads the fields of `mpdu`, a frame with a header that is not whole. Where the control field
+    /// does not say which fields follow, there are none.
     pub(super) fn of(mpdu: &[u8]) -> Self {
         let mut begun = Self::default();
         // Where the header ends too early is what the caller knows already.
@@ -77,7 +77,7 @@ pub(super) const VERSION_2015: u16 = 2;
 pub(super) const RESERVED_MODE: u16 = 1;
 const EXTENDED: u16 = 3;
 
-/// The last of the frame types whose header is of the common form.
+/// The last of the frame types with a header of the common form.
 const COMMAND: u16 = 3;
 /// Bits of the frame control field.
 const PAN_ID_COMPRESSION: u16 = 1 << 6;
