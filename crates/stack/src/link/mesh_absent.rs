@@ -37,6 +37,10 @@ impl Budget<'_, '_> {
         match self.0 {}
     }
 
+    pub(crate) const fn filling(self, _: u8) -> Self {
+        self
+    }
+
     pub(crate) const fn payload_behind(
         &self,
         _: &Header,

@@ -14,6 +14,8 @@ pub(crate) struct Segments {
     pub(crate) to: Neighbour,
     /// Whether their TCP headers have time stamps.
     pub(crate) timestamps: bool,
+    /// Frames of a full one on a mesh; 0: as many as the link says.
+    pub(crate) frames: u8,
 }
 
 /// Whether any link can compress TCP headers: in a build without the feature `tcphc`, code that

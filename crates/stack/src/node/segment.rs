@@ -67,7 +67,8 @@ impl<'m> Node<'m> {
         let (error, buffers) = match self.way_to(&remote) {
             Ok((hop, local)) => {
                 remote.zone = hop.interface.zone_between(&local, &remote.addr);
-                let segments = self.segments(hop, (local, remote.addr), config.timestamps);
+                let settings = (config.timestamps, config.mss_frames);
+                let segments = self.segments(hop, (local, remote.addr), settings);
                 let offer = self.offer(hop, &segments, None, now);
                 match self.tcp.connect(local, remote, buffers, config, offer, now) {
                     Ok(handle) => return Ok(handle),
@@ -109,7 +110,7 @@ impl<'m> Node<'m> {
     /// shorter if compression saves less than usual, if the connection turns out not to be
     /// compressed, and from a peer that does not know about the compression.
     pub fn mss(&self, remote: impl Into<Remote>, timestamps: bool) -> u16 {
-        let [own, _] = self.mss_to(&remote.into(), timestamps);
+        let [own, _] = self.mss_to(&remote.into(), (timestamps, 0));
         own
     }
 
@@ -117,28 +118,35 @@ impl<'m> Node<'m> {
     /// mesh and cannot know how long a compressed header becomes. Receive buffers are measured in
     /// this size.
     pub fn rmss(&self, remote: impl Into<Remote>, timestamps: bool) -> u16 {
-        let [_, peers] = self.mss_to(&remote.into(), timestamps);
+        let [_, peers] = self.mss_to(&remote.into(), (timestamps, 0));
         peers
     }
 
-    fn mss_to(&self, remote: &Remote, timestamps: bool) -> [u16; 2] {
+    /// [`Self::mss`] and [`Self::rmss`] of a connection with these settings.
+    pub fn mss_with(&self, remote: impl Into<Remote>, config: &tcp::Config) -> [u16; 2] {
+        self.mss_to(&remote.into(), (config.timestamps, config.mss_frames))
+    }
+
+    fn mss_to(&self, remote: &Remote, settings: (bool, u8)) -> [u16; 2] {
         self.way_to(remote).map_or([0; 2], |(hop, local)| {
-            let segments = self.segments(hop, (local, remote.addr), timestamps);
+            let segments = self.segments(hop, (local, remote.addr), settings);
             self.mss_over(hop, &segments, true)
         })
     }
 
-    /// The segments of a connection between a local and a remote address that leave by `hop`.
+    /// The segments of a connection between a local and a remote address that leave by `hop`;
+    /// whether they have time stamps, and the frames of a full one.
     const fn segments(
         &self,
         hop: NextHop,
         (local, remote): (Ipv6Addr, Ipv6Addr),
-        timestamps: bool,
+        (timestamps, frames): (bool, u8),
     ) -> Segments {
         Segments {
             header: packet_header(local, remote, 0, NO_CLASS, self.ip.hop_limit()),
             to: hop.neighbour,
             timestamps,
+            frames,
         }
     }
 
@@ -193,7 +201,7 @@ impl<'m> Node<'m> {
         }
         let flags = segment.get(FLAGS_AT);
         let offer = match flags.is_some_and(|flags| flags & SYN != 0) {
-            true => self.offer_to(hop, header, segment, now),
+            true => self.offer_to(hop, (header, zone), segment, now),
             false => Offer::UNBOUNDED,
         };
         let incoming = IncomingSegment {
@@ -214,12 +222,21 @@ impl<'m> Node<'m> {
     }
 
     /// The offer of the path back over `hop` to the connection that `segment` begins.
-    fn offer_to(&self, hop: NextHop, header: &Header, segment: &[u8], now: Instant) -> Offer {
-        // The options and ports are needed for header compression only.
+    fn offer_to(
+        &self,
+        hop: NextHop,
+        (header, zone): (&Header, u8),
+        segment: &[u8],
+        now: Instant,
+    ) -> Offer {
+        let frames = self
+            .tcp
+            .mss_frames((&header.dst, &header.src), zone, segment);
+        // The options and all ports are needed for header compression only.
         let parsed = SHRINKS_HEADERS.then(|| tcp_header(segment)).flatten();
         let timestamps = parsed.is_some_and(|tcp| tcp.options.timestamps.is_some());
         let ports = parsed.map_or((0, 0), |tcp| (tcp.dst_port, tcp.src_port));
-        let segments = self.segments(hop, (header.dst, header.src), timestamps);
+        let segments = self.segments(hop, (header.dst, header.src), (timestamps, frames));
         self.offer(hop, &segments, Some(ports), now)
     }
 
@@ -395,6 +412,7 @@ pub(super) fn poll_segment(
         };
         let header = packet_header(ends.local, ends.remote, 0, NO_CLASS, ip.hop_limit());
         let mut bytes = [0; HEADER_LEN_MAX];
+        let budget = budget.filling(tcp.mss_frames());
         let (len, tcp) = (tcp.data_len(), tcp.emit(&mut bytes));
         budget.payload_behind(&header, (tcp, len), hop.neighbour, now)
     };

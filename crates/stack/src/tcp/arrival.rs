@@ -14,7 +14,7 @@ use super::reply::Reply;
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::types::{Endpoints, IcmpError, IncomingSegment, count};
-use super::{SegmentDrop, Tcp};
+use super::{SegmentDrop, State, Tcp};
 use crate::time::Instant;
 use crate::wire::cursor::Reader;
 use crate::wire::tcp::{self as wire, Flags, Header};
@@ -451,6 +451,35 @@ impl<'m> Tcp<'m> {
         let reply = self.reply.insert(Reply::EMPTY);
         reply.ends = *ends;
         reply
+    }
+
+    /// Frames of a full segment ([`Config::mss_frames`]) of the connection that `segment` is for or
+    /// begins; 0: as many as the link says. `ends`: the segment's destination and source.
+    // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
+    #[inline(never)]
+    pub(crate) fn mss_frames(
+        &self,
+        (local, remote): (&Ipv6Addr, &Ipv6Addr),
+        zone: u8,
+        segment: &[u8],
+    ) -> u8 {
+        let mut reader = Reader::new(segment);
+        let (Ok(remote_port), Ok(local_port)) = (reader.u16(), reader.u16()) else {
+            return 0;
+        };
+        let ends = Endpoints {
+            local: *local,
+            remote: *remote,
+            local_port,
+            remote_port,
+            zone,
+        };
+        let connections = self.memory.connections.iter();
+        let mut connections = connections.flat_map(|slot| &slot.0);
+        let known = connections.find(|c| c.state() != State::Closed && c.is_between(&ends));
+        let config = known.map(|connection| connection.config);
+        let config = config.or_else(|| self.listener_of(&ends).map(|listener| listener.1));
+        config.map_or(0, |config| config.mss_frames)
     }
 
     /// The listener for a destination: one bound to the address goes before one for all.

@@ -17,6 +17,12 @@ pub struct Config {
     /// The largest segment we send whatever the peer would take, bytes; counted as the MSS
     /// option is, before the options of each segment are subtracted.
     pub smss: u16,
+    /// Frames that a full segment may fill on a mesh, each way; 0: as many as its link says
+    /// ([`mss_frames`](crate::link::MeshConfig::mss_frames)).
+    ///
+    /// For connections that carry much, such as those of new firmware: longer segments need fewer
+    /// ACKs and headers. [`rmss`](Self::rmss) and [`smss`](Self::smss) bound them all the same.
+    pub mss_frames: u8,
     /// The window promised in a SYN-ACK when no buffers were lent in advance, bytes: what the
     /// receive buffer will hold that `accept` lends.
     pub accept_window: u16,
@@ -161,6 +167,7 @@ impl Config {
     pub const DEFAULT: Self = Self {
         rmss: 1220,
         smss: 1220,
+        mss_frames: 0,
         accept_window: 1848,
         initial_window: 0,
         slow_start_segments_max: 1,

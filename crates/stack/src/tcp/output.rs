@@ -326,7 +326,7 @@ impl Connection<'_> {
             }
         }
         if plan.kind == Kind::New {
-            let header = head.planned((flags, window), plan.len);
+            let header = head.planned((flags, window), plan.len, self.config.mss_frames);
             let most = payload_max(&self.ends, &header);
             // A FIN takes no room in the packet.
             let end = plan.offset + u32::from(plan.len);

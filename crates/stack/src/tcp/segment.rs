@@ -142,19 +142,28 @@ pub(super) struct Head {
 }
 
 /// The TCP header of a segment that is about to be sent, options and all, and its data, bytes.
-pub(crate) struct PlannedHeader<'a>(&'a Head, u16);
+pub(crate) struct PlannedHeader<'a> {
+    head: &'a Head,
+    data_len: u16,
+    mss_frames: u8,
+}
 
 impl PlannedHeader<'_> {
     /// How much data there are to send behind it, bytes; a FIN may count as one.
     pub(crate) const fn data_len(&self) -> u16 {
-        self.1
+        self.data_len
+    }
+
+    /// Frames of a full segment of its connection ([`Config::mss_frames`](super::Config)).
+    pub(crate) const fn mss_frames(&self) -> u8 {
+        self.mss_frames
     }
 
     /// Writes the header to `out`, with a checksum of zero; called only by links that need the
     /// header's contents, which most do not.
     pub(crate) fn emit<'o>(&self, out: &'o mut [u8; HEADER_LEN_MAX]) -> &'o [u8] {
-        self.0.write(out);
-        out.get(..self.0.len * 4).unwrap_or_default()
+        self.head.write(out);
+        out.get(..self.head.len * 4).unwrap_or_default()
     }
 }
 
@@ -232,9 +241,14 @@ impl Head {
         &mut self,
         (flags, window): (Flags, u16),
         data_len: u16,
+        mss_frames: u8,
     ) -> PlannedHeader<'_> {
         self.put_flags((flags, window));
-        PlannedHeader(self, data_len)
+        PlannedHeader {
+            head: self,
+            data_len,
+            mss_frames,
+        }
     }
 
     fn put_flags(&mut self, (flags, window): (Flags, u16)) {

@@ -90,6 +90,15 @@ impl<'a, 'm> Budget<'a, 'm> {
         }
     }
 
+    /// The same, of a connection whose full segments fill so many frames; 0: as many as the link
+    /// says.
+    pub(crate) const fn filling(self, frames: u8) -> Self {
+        match frames {
+            0 => self,
+            mss_frames => Self { mss_frames, ..self },
+        }
+    }
+
     /// Whether a segment to this neighbour would be kept: one for a child that sleeps may have to
     /// wait until others have gone.
     #[cfg(feature = "sleepy")]

@@ -12,13 +12,14 @@ use crate::wire::tcphc;
 
 impl Mesh<'_> {
     /// Payload and TCP options in a segment that fills the frames of
-    /// [`MeshConfig::mss_frames`](super::MeshConfig::mss_frames), bytes; 0: no segment fits. The
+    /// [`MeshConfig::mss_frames`](super::MeshConfig::mss_frames), or as many as the connection says,
+    /// bytes; 0: no segment fits. The
     /// first value is for segments that this node sends, the second for those that its peer sends.
     ///
     /// The payload per frame comes from the MAC. Room is left for the growth of the first fragment
     /// on later hops, so that it never becomes too long for a relay.
     pub(in crate::link) fn mss(&self, segments: &Segments, is_carried: bool) -> [usize; 2] {
-        let budget = Budget::of(self);
+        let budget = Budget::of(self).filling(segments.frames);
         let timestamps = segments.timestamps;
         let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
         let uncompressed = HEADER_LEN + options;

@@ -162,6 +162,75 @@ fn peers_on_radio_and_wire_keep_the_mss_of_their_link() {
     assert_eq!(found.len(), 2, "one for each link: {found:?}");
 }
 
+/// Connections of a mote that ask for longer segments have them, either way and whoever opens them;
+/// others beside them keep what the link says.
+#[test]
+fn a_connection_may_have_longer_segments_than_its_link_says() {
+    static LONG: tcp::Config = tcp::Config {
+        mss_frames: 12,
+        ..SETTINGS
+    };
+    let buffers = || Buffers::new(memory(0, 4096), memory(0, 4608));
+    for compressing in [&[][..], &[0, 3]] {
+        let mut world = World::compressing(3, Relaying::Fragments, compressing);
+        let host = world.host();
+        let smss = |world: &World, node: usize, handle| {
+            let connection = world.nodes[node].tcp().connection(handle).unwrap();
+            connection.telemetry().smss_bytes
+        };
+        let (mut found, mut sender) = (Vec::new(), None);
+        for (port, config) in [(80, &LONG), (9, &SETTINGS)] {
+            let [own, peers] = world.nodes[3].mss_with((HOST, port), config);
+            for (from, to, addr) in [(host, 3, global(3)), (3, host, HOST)] {
+                let [calling, listening] = match from {
+                    3 => [config, &SETTINGS],
+                    _ => [&SETTINGS, config],
+                };
+                let now = world.now;
+                let listener = world.nodes[to].tcp_mut().listen(None, port, listening);
+                let caller = world.nodes[from].connect((addr, port), buffers(), calling, now);
+                let (listener, caller) = (listener.unwrap(), caller.unwrap());
+                world.run_for(Duration::from_secs(1));
+                let (now, tcp) = (world.now, world.nodes[to].tcp_mut());
+                let called = tcp.accept(listener, buffers(), now).unwrap();
+                let (mote, beyond) = match from {
+                    3 => (caller, called),
+                    _ => (called, caller),
+                };
+                if (from, port) == (3, 80) {
+                    sender = Some(caller);
+                }
+                // Timestamps take 12.
+                let bound = |mss: u16| mss.min(SETTINGS.smss) - 12;
+                assert!(smss(&world, 3, mote) <= bound(own), "{port} {from}");
+                assert!(smss(&world, host, beyond) <= bound(peers), "{port} {from}");
+                found.push((port, smss(&world, 3, mote), smss(&world, host, beyond)));
+            }
+        }
+        let [down, up, short_down, short_up] = found[..] else {
+            unreachable!()
+        };
+        for (long, short) in [(down, short_down), (up, short_up)] {
+            assert!(long.1 > 2 * short.1 && long.2 > 2 * short.2, "{found:?}");
+        }
+        // A full segment is sent as such.
+        let (before, now) = (world.frames.len(), world.now);
+        let sender = sender.unwrap();
+        let segment = usize::from(smss(&world, 3, sender));
+        let tcp = world.nodes[3].tcp_mut();
+        tcp.send(sender, &bytes(segment), now).unwrap();
+        world.run_for(Duration::from_secs(2));
+        let frames = world.frames[before..].iter();
+        let data_frames = frames.filter(|(node, frame)| *node == 3 && frame.len() > 90);
+        let data_frames: std::collections::BTreeSet<_> = data_frames.collect();
+        assert!(
+            (11..=12).contains(&data_frames.len()),
+            "{}",
+            data_frames.len()
+        );
+    }
+}
+
 /// Sends a packet in fragments, as a foreign stack does that leaves no slack.
 fn inject(world: &mut World, hop: lowpan::LinkPair, len_max: usize, packet: &[u8]) {
     let mut buffer = [0; IPV6_MTU_MIN];
