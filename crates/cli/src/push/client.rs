@@ -42,6 +42,18 @@ impl<'t> Client<'t> {
         }
     }
 
+    /// Whether the mote answers; one that refuses the connection, or says something else, is there,
+    /// too.
+    pub(super) fn is_there(&self) -> bool {
+        match self.head() {
+            Ok(_) => true,
+            Err(error) => matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidData
+            ),
+        }
+    }
+
     /// How much the mote has.
     pub(super) fn head(&self) -> io::Result<Answer> {
         let mut stream = self.connect()?;
@@ -204,7 +216,7 @@ fn answer(stream: &mut TcpStream, is_head: bool) -> io::Result<Answer> {
 }
 
 /// Whether a wait was over before anything came.
-fn is_timeout(error: &io::Error) -> bool {
+pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted

@@ -178,15 +178,29 @@ impl Push {
         while !self.has_ended(mote, bringing.step()) {}
     }
 
-    /// Sends the image to one mote after another; the next one is prepared meanwhile.
+    /// Sends the image to one mote after another; the next one is prepared meanwhile. A mote that
+    /// does not answer soon has its turn after the others: it may be off, and each wait for it would
+    /// be the others' as well.
     fn send_in_turn(&self, motes: &[SocketAddrV6]) {
+        let mut late = Vec::new();
         for (place, mote) in motes.iter().enumerate() {
+            let others = motes.len() - late.len() > 1;
+            if others && !self.client(*mote).hasty().is_there() {
+                let name = show::name(*mote);
+                self.show
+                    .say(&format!("{name} does not answer yet: the others go first"));
+                late.push(*mote);
+                continue;
+            }
             thread::scope(|scope| {
                 if let Some(next) = motes.get(place + 1) {
                     scope.spawn(move || prepare(&self.client(*next), &self.image));
                 }
                 self.send(*mote, false);
             });
+        }
+        for mote in late {
+            self.send(mote, false);
         }
     }
 

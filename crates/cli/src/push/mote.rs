@@ -11,7 +11,7 @@ use motet_update::Header;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    client::{Answer, Client},
+    client::{Answer, Client, is_timeout},
     known::Known,
     show::Show,
 };
@@ -68,6 +68,8 @@ pub(super) struct Bringing<'p> {
     resent: u64,
     idle: u32,
     busy: u32,
+    /// Whether it has ever answered.
+    has_answered: bool,
 }
 
 impl<'p> Bringing<'p> {
@@ -90,6 +92,7 @@ impl<'p> Bringing<'p> {
             resent: 0,
             idle: 0,
             busy: 0,
+            has_answered: false,
         }
     }
 
@@ -124,6 +127,12 @@ impl<'p> Bringing<'p> {
                 _ => return Err(refusal(&answer)),
             },
             Err(Trouble::Refused(why)) => return Err(why),
+            // Each of these tries has waited for longer than a mote sleeps.
+            Err(Trouble::Line(error))
+                if !self.has_answered && is_timeout(&error) && self.idle >= TRIES_UNHEARD =>
+            {
+                return Err("it does not answer: is it on?".to_owned());
+            }
             Err(Trouble::Line(error)) if self.idle >= TRIES => {
                 return Err(format!("no connection ({})", describe(&error)));
             }
@@ -145,11 +154,15 @@ impl<'p> Bringing<'p> {
     fn try_once(&mut self) -> Result<Option<Answer>, Trouble> {
         let first = match self.checked {
             Some(checked) => checked,
-            None => match held(&self.client, self.image)? {
-                Held::All => return Ok(None),
-                Held::Part(len) => len,
-                Held::Other(_) => 0,
-            },
+            None => {
+                let held = held(&self.client, self.image)?;
+                self.has_answered = true;
+                match held {
+                    Held::All => return Ok(None),
+                    Held::Part(len) => len,
+                    Held::Other(_) => 0,
+                }
+            }
         };
         let (client, image, show) = (self.client, self.image, self.show);
         self.resent += self.gone.saturating_sub(first) as u64;
@@ -349,5 +362,11 @@ const FETCHES: u32 = 3;
 /// Tries in a row that bring a mote no byte.
 const TRIES: u32 = 6;
 
+/// Tries beyond the first with a mote that has never answered.
+const TRIES_UNHEARD: u32 = 1;
+
 /// The wait before the second of them; each further one waits longer.
 const PAUSE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

@@ -371,6 +371,42 @@ END
     assert_eq!(lines(&output), expected, "{}", said(&output));
 }
 
+/// The second of two waits until the first is done. An image that is longer than the slot is
+/// refused, and what is there stays.
+#[test]
+fn two_pushes_to_one_mote_and_one_that_does_not_fit() {
+    if !has("curl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("fw.bin"), image(20_000, 3)).unwrap();
+    std::fs::write(folder.path().join("large.bin"), image(600_000, 4)).unwrap();
+    let script = r#"
+        cd FOLDER
+        PUSH="MOTET push"
+        $PUSH fw.bin --to "$M" > one &
+        $PUSH fw.bin --to "$M" > two &
+        wait
+        cat one two | sed 's/.*  .* s  /T  /; s/.*  had/had/' | sort
+        $PUSH large.bin --to "$M" 2>&1 | sed 's/.*: //'
+        curl -sg --max-time 60 "http://[$M]/firmware" | cmp - fw.bin && echo whole"#;
+    let script = script.replace("FOLDER", folder.path().to_str().unwrap());
+    let script = script.replace(
+        "MOTET push",
+        &format!("{} push", env!("CARGO_BIN_EXE_motet")),
+    );
+    let Some(output) = up("firmware", &script) else {
+        return;
+    };
+    let expected = [
+        "T  0 B sent again",
+        "had it",
+        "the slot takes 495616 bytes (413)",
+        "whole",
+    ];
+    assert_eq!(lines(&output), expected, "{}", said(&output));
+}
+
 #[test]
 fn push_says_what_it_cannot_bring() {
     let folder = tempfile::tempdir().unwrap();
