@@ -89,11 +89,11 @@ impl<'m> Ends<'m> {
             let mut config = self.base;
             if let Window::Segments { peer, .. } = self.window {
                 node.global_address()?;
-                let mss = node.mss((peer, 0), config.timestamps);
+                let [mss, rmss] = node.mss_with((peer, 0), &config);
                 if mss == 0 {
                     return None;
                 }
-                config.rmss = node.rmss((peer, 0), config.timestamps).min(self.base.rmss);
+                config.rmss = rmss.min(self.base.rmss);
                 config.smss = mss.min(self.base.smss);
             }
             config.accept_window = self.received_bytes(&config);

@@ -170,11 +170,13 @@ impl<'m> App<'m> {
         }
     }
 
-    /// A mote's `/firmware`, which takes images alone that [`push::image`] made.
+    /// A mote's `/firmware`, which takes images alone that [`push::image`] made. `mss_frames`:
+    /// frames of a full segment.
     #[cfg(feature = "firmware")]
-    pub(crate) fn firmware(ends: Ends<'m>) -> Self {
+    pub(crate) fn firmware(ends: Ends<'m>, mss_frames: u8) -> Self {
         let services = Services::new(FIRMWARE_CONNECTIONS, ends).only(&[]);
-        Self::Services(Box::new(services.with_signed_firmware(push::demands())))
+        let services = services.with_signed_firmware(push::demands(), mss_frames);
+        Self::Services(Box::new(services))
     }
 
     /// The same over CoAP.

@@ -29,6 +29,8 @@ use super::readings::take_inbox;
 pub struct Services<'m> {
     ends: Ends<'m>,
     listeners: [Option<ListenerHandle>; LISTENERS],
+    /// Settings of the small services where `/firmware` has others.
+    short: Option<&'m Config>,
     /// The small services that are left out, by their ports.
     omitted: Vec<u16>,
     application: Option<Application>,
@@ -71,6 +73,7 @@ impl<'m> Services<'m> {
         Self {
             ends: ends.with(bound_patience),
             listeners: [None; LISTENERS],
+            short: None,
             omitted: Vec::new(),
             application: None,
             firmware: None,
@@ -111,24 +114,31 @@ impl<'m> Services<'m> {
     }
 
     /// The same, and `/firmware` at port 80 in place of an application. It is open without a token.
+    /// A full segment of its connections fills [`firmware::MSS_FRAMES`] frames.
     #[cfg(feature = "firmware")]
     #[must_use]
     pub fn with_firmware(self, token: Option<&'static [u8]>) -> Self {
         let access = token.map_or(Access::Open, Access::Bearer);
-        Self {
-            firmware: Some(Device::new(access, Demands::default())),
-            application: None,
-            ..self
-        }
+        self.with_device(
+            Device::new(access, Demands::default()),
+            firmware::MSS_FRAMES,
+        )
     }
 
-    /// The same, open, but for images alone that have the signature which is demanded.
+    /// The same, open, but for images alone that have the signature which is demanded. `mss_frames`:
+    /// frames of a full segment.
     #[cfg(feature = "firmware")]
     #[must_use]
-    pub(super) fn with_signed_firmware(self, demands: Demands) -> Self {
+    pub(super) fn with_signed_firmware(self, demands: Demands, mss_frames: u8) -> Self {
+        self.with_device(Device::new(Access::Open, demands), mss_frames)
+    }
+
+    #[cfg(feature = "firmware")]
+    fn with_device(self, device: Device, mss_frames: u8) -> Self {
         Self {
-            firmware: Some(Device::new(Access::Open, demands)),
+            firmware: Some(device),
             application: None,
+            ends: self.ends.with(|config| config.mss_frames = mss_frames),
             ..self
         }
     }
@@ -197,6 +207,10 @@ impl<'m> Services<'m> {
                 continue;
             }
             if self.listeners[service].is_none() {
+                let config = match self.firmware.is_some() && port != firmware::PORT {
+                    true => self.short(config),
+                    false => config,
+                };
                 self.listeners[service] = tcp.listen(None, port, config).ok();
             }
             acted |= self.accept(service, tcp, config, now);
@@ -263,6 +277,19 @@ impl<'m> Services<'m> {
                 false
             }
         }
+    }
+
+    /// The settings of small services beside `/firmware`: long segments are for that alone, though
+    /// all share its buffers.
+    fn short(&mut self, config: &'m Config) -> &'m Config {
+        let arena = self.ends.arena;
+        let make = || {
+            &*arena.alloc(Config {
+                mss_frames: 0,
+                ..*config
+            })
+        };
+        self.short.get_or_insert_with(make)
     }
 
     /// Lets the mote's firmware fetch what it was told to, by connections out of the same pool.

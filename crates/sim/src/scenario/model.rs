@@ -240,6 +240,8 @@ pub struct PushSettings {
     pub transport: Transport,
     /// Bytes of a block, over CoAP.
     pub block_bytes: usize,
+    /// Frames of a full segment, over TCP.
+    pub mss_frames: u8,
 }
 
 /// Which mote gets an image when.

@@ -35,7 +35,7 @@ impl<'m> Start<'_, 'm> {
         let [host, mote] = self.nodes;
         let arena = self.arena;
         let takes = match self.push.transport {
-            Transport::Tcp => App::firmware(receiving),
+            Transport::Tcp => App::firmware(receiving, self.push.mss_frames),
             Transport::Coap | Transport::Qblock => App::block_taker(arena),
         };
         let takes = network.world.add_app(mote, takes);

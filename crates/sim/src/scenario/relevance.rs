@@ -157,13 +157,14 @@ const LAYOUT_KEYS: [(&str, &str, &str); 8] = [
 const LINK_KEYS: [&str; 2] = ["to", "gain_db"];
 
 /// Keys, and the kinds of flow that have them.
-const FLOW_KEYS: [(&str, &str); 12] = [
+const FLOW_KEYS: [(&str, &str); 13] = [
     ("from", "bulk periodic request udp readings"),
     ("to", "bulk periodic request udp readings"),
     ("motes", "push"),
     ("schedule", "push"),
     ("transport", "push"),
     ("block_bytes", "push"),
+    ("mss_frames", "push"),
     ("bytes", "bulk push"),
     ("interval_s", "periodic request udp readings"),
     ("message_bytes", "periodic request udp readings"),

@@ -373,6 +373,7 @@ struct FlowKeys {
     schedule: Schedule,
     transport: Transport,
     block_bytes: usize,
+    mss_frames: u8,
 }
 
 #[derive(Deserialize)]
@@ -558,6 +559,7 @@ fn flow_of(keys: &FlowKeys, (nodes, last): (usize, usize)) -> Result<FlowSetting
             schedule: keys.schedule,
             transport: keys.transport,
             block_bytes: keys.block_bytes,
+            mss_frames: keys.mss_frames,
         }),
     };
     readings::check(&flow)?;

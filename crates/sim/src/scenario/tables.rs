@@ -288,6 +288,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "`push` over CoAP: bytes of a block, a power of two.",
             ),
             key(
+                "mss_frames",
+                Integer(1, 12),
+                Some("12"),
+                "`push` over TCP: frames that a full segment of these connections fills, whatever `stack.mss_frames` says of the others.",
+            ),
+            key(
                 "interval_s",
                 Number(0.001, 1e6),
                 Some("1.0"),

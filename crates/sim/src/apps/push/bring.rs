@@ -56,13 +56,21 @@ struct Effort {
     idle: u64,
     /// Tries that found another writer.
     busy: u32,
+    /// Whether the mote has ever answered.
+    has_answered: bool,
 }
 
 impl Push {
     /// Brings the image to these motes from the host, one after another; the next one is prepared
-    /// meanwhile.
+    /// meanwhile. A mote that does not answer soon has its turn after the others.
     pub(super) async fn in_turn(self: Rc<Self>, motes: Vec<usize>) {
+        let mut late = Vec::new();
         for (place, mote) in motes.iter().enumerate() {
+            let others = motes.len() - late.len() > 1;
+            if others && !self.is_there(*mote).await {
+                late.push(*mote);
+                continue;
+            }
             match motes.get(place + 1) {
                 Some(next) => {
                     join(self.bring(*mote), self.prepare(*next)).await;
@@ -70,6 +78,15 @@ impl Push {
                 None => self.bring(*mote).await,
             }
         }
+        for mote in late {
+            self.bring(mote).await;
+        }
+    }
+
+    /// Whether the mote has answered, or does so soon.
+    async fn is_there(&self, mote: usize) -> bool {
+        let addr = self.motes[mote].addr;
+        self.fate(mote).checked > 0 || self.client.hasty().head(addr).await.is_ok()
     }
 
     /// Gives a mote that has nothing of the image its header: it has erased its slot when its turn
@@ -138,7 +155,7 @@ impl Push {
 
     /// Sends the mote the next part of what it lacks; returns whether nothing more will be sent.
     async fn send_part(&self, mote: usize, effort: &mut Effort) -> bool {
-        let is_over = match self.try_once(mote, &mut effort.gone).await {
+        let is_over = match self.try_once(mote, effort).await {
             Ok(200 | 201) => true,
             // A part is there.
             Ok(202) if self.fate(mote).checked > effort.best => {
@@ -151,6 +168,8 @@ impl Push {
                 self.client.clock.wait(BUSY_PAUSE).await;
                 return false;
             }
+            // Each of these tries has waited for longer than a mote sleeps.
+            Err(ErrorKind::TimedOut) if !effort.has_answered && effort.idle > 0 => true,
             Ok(202 | 409) | Err(_) => {
                 // What it has is to be asked.
                 self.fates.borrow_mut()[mote].checked = 0;
@@ -174,11 +193,13 @@ impl Push {
 
     /// Asks what the mote has where that is not known, and sends the rest, or a part of it: 200
     /// where it has all.
-    async fn try_once(&self, mote: usize, gone: &mut usize) -> Result<u16, ErrorKind> {
+    async fn try_once(&self, mote: usize, effort: &mut Effort) -> Result<u16, ErrorKind> {
         let first = match self.fate(mote).checked {
             0 => self.ask(mote).await?,
             known => known,
         };
+        effort.has_answered = true;
+        let gone = &mut effort.gone;
         if first == self.image.len() {
             return Ok(200);
         }

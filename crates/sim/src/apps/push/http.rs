@@ -18,9 +18,27 @@ use crate::apps::lines::{Dial, Line};
 pub(super) struct Client {
     pub(super) dial: Rc<Dial>,
     pub(super) clock: Rc<Clock>,
+    /// How long a connection may take to come about.
+    connect_max: Duration,
 }
 
 impl Client {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            dial: Rc::default(),
+            clock: Rc::new(clock),
+            connect_max: PATIENCE,
+        }
+    }
+
+    /// The same client, but it gives a mote up that is not there soon.
+    pub(super) fn hasty(&self) -> Self {
+        Self {
+            connect_max: HASTE,
+            ..self.clone()
+        }
+    }
+
     /// How much the mote has.
     pub(super) async fn head(&self, mote: Ipv6Addr) -> Result<Response, ErrorKind> {
         let mut line = self.connect(mote).await?;
@@ -83,7 +101,8 @@ impl Client {
 
     async fn connect(&self, mote: Ipv6Addr) -> Result<Line, ErrorKind> {
         let remote = SocketAddr::new(IpAddr::V6(mote), PORT);
-        self.within(PATIENCE, self.dial.connect(remote)).await
+        self.within(self.connect_max, self.dial.connect(remote))
+            .await
     }
 
     async fn write(&self, line: &mut Line, bytes: &[u8]) -> Result<(), ErrorKind> {
@@ -128,6 +147,9 @@ const PORT: u16 = 80;
 /// How long a mote may say nothing, and how long it may fetch: as with `motet push`.
 const PATIENCE: Duration = Duration::from_secs(130);
 const FETCH_MAX: Duration = Duration::from_secs(7_200);
+
+/// How long a connection may take where its failure costs nothing: as with `motet push`.
+const HASTE: Duration = Duration::from_secs(10);
 
 /// Bytes that are written at a time.
 const PIECE_LEN: usize = 512;

@@ -21,7 +21,7 @@ use self::bring::{Fate, Push};
 use self::clock::Clock;
 use self::http::Client;
 use super::ends::Ends;
-use super::lines::{Calls, Dial, Task};
+use super::lines::{Calls, Task};
 
 pub use self::blocks::BlockPusher;
 pub use self::bring::Target;
@@ -58,12 +58,8 @@ impl<'m> Pusher<'m> {
         ends: Ends<'m>,
         now: Instant,
     ) -> Self {
-        let client = Client {
-            dial: Rc::new(Dial::default()),
-            clock: Rc::new(Clock::new(now)),
-        };
         let push = Rc::new(Push {
-            client,
+            client: Client::new(Clock::new(now)),
             image,
             fates: RefCell::new(vec![Fate::default(); motes.len()]),
             motes,

@@ -21,7 +21,7 @@ pub(super) struct Trial {
     pub(super) schedule: &'static str,
     pub(super) carrier: Carrier,
     pub(super) setting: Setting,
-    /// Frames of a TCP segment; none: as many as the stack's default has. What is judged has none.
+    /// Frames of a TCP segment; none: as many as `/firmware` has by default. What is judged has none.
     pub(super) mss_frames: Option<u64>,
 }
 
@@ -86,9 +86,6 @@ impl Trial {
             }
         }
         let _ = write!(text, "[radio]\nprofile = \"{profile}\"\n");
-        if let Some(frames) = self.mss_frames {
-            let _ = write!(text, "[stack]\nmss_frames = {frames}\n");
-        }
         if self.setting == Setting::Asleep {
             for mote in self.layout().ends() {
                 let _ = write!(text, "[[node]]\nid = {mote}\nsleep = \"hinted\"\n");
@@ -98,6 +95,9 @@ impl Trial {
             text,
             "[[flow]]\nkind = \"push\"\nschedule = \"{schedule}\"\n"
         );
+        if let Some(frames) = self.mss_frames {
+            let _ = writeln!(text, "mss_frames = {frames}");
+        }
         if self.setting == Setting::One {
             text.push_str("motes = [3]\n");
         }

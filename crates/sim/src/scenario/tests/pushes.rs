@@ -76,6 +76,40 @@ fn a_router_that_restarts_and_a_parent_that_is_lost_end_no_push() {
     }
 }
 
+/// A mote that is off costs the others ten seconds, and is given up after two waits of its own.
+#[test]
+fn a_mote_that_is_off_comes_after_the_others() {
+    let fault = "[[fault]]\nkind = \"off\"\nnode = 2\nat_s = 0.01\nfor_s = 399";
+    let flows = pushed("motes = [2, 1]", &format!("{fault}\n"));
+    assert_eq!(flows[0].outcome, Outcome::TimedOut, "{flows:?}");
+    assert!(is_done(&flows[1]), "{flows:?}");
+    assert!(flows[1].finished_s.is_some_and(|s| s < 20.0), "{flows:?}");
+}
+
+/// One that was off has its turn in the end.
+#[test]
+fn a_mote_that_comes_back_gets_the_image_after_the_others() {
+    let fault = "[[fault]]\nkind = \"off\"\nnode = 2\nat_s = 0.01\nfor_s = 60";
+    let flows = pushed("motes = [2, 1]", &format!("{fault}\n"));
+    assert!(flows.iter().all(is_done), "{flows:?}");
+    assert!(flows[1].finished_s < flows[0].finished_s, "{flows:?}");
+}
+
+/// Twelve frames a segment by default, and fewer where the flow says so.
+#[test]
+fn long_segments_bring_an_image_sooner() {
+    let done_s = |keys: &str| {
+        pushed(keys, "")
+            .iter()
+            .filter_map(|flow| flow.finished_s)
+            .fold(0.0, f64::max)
+    };
+    let (long, short) = (done_s(""), done_s("mss_frames = 5"));
+    assert!(long < 0.95 * short, "{long} {short}");
+    let given = done_s("mss_frames = 12");
+    assert!((given - long).abs() < 1e-9, "{given} {long}");
+}
+
 #[test]
 fn pushes_that_cannot_be_are_refused() {
     let refusal = |flow: &str| {
