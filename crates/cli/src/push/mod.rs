@@ -179,8 +179,8 @@ impl Push {
     }
 
     /// Sends the image to one mote after another; the next one is prepared meanwhile. A mote that
-    /// does not answer soon has its turn after the others: it may be off, and each wait for it would
-    /// be the others' as well.
+    /// does not answer soon has its turn after the others: it may be off, and they would wait for
+    /// it, too.
     fn send_in_turn(&self, motes: &[SocketAddrV6]) {
         let mut late = Vec::new();
         for (place, mote) in motes.iter().enumerate() {

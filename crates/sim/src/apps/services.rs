@@ -125,8 +125,8 @@ impl<'m> Services<'m> {
         )
     }
 
-    /// The same, open, but for images alone that have the signature which is demanded. `mss_frames`:
-    /// frames of a full segment.
+    /// The same, open, but for images alone that have the signature which is demanded.
+    /// `mss_frames`: frames of a full segment.
     #[cfg(feature = "firmware")]
     #[must_use]
     pub(super) fn with_signed_firmware(self, demands: Demands, mss_frames: u8) -> Self {

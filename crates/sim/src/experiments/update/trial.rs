@@ -21,7 +21,7 @@ pub(super) struct Trial {
     pub(super) schedule: &'static str,
     pub(super) carrier: Carrier,
     pub(super) setting: Setting,
-    /// Frames of a TCP segment; none: as many as `/firmware` has by default. What is judged has none.
+    /// Frames of a TCP segment; none: as many as `/firmware` has by default, as all that is judged.
     pub(super) mss_frames: Option<u64>,
 }
 

@@ -12,9 +12,9 @@ use crate::wire::tcphc;
 
 impl Mesh<'_> {
     /// Payload and TCP options in a segment that fills the frames of
-    /// [`MeshConfig::mss_frames`](super::MeshConfig::mss_frames), or as many as the connection says,
-    /// bytes; 0: no segment fits. The
-    /// first value is for segments that this node sends, the second for those that its peer sends.
+    /// [`MeshConfig::mss_frames`](super::MeshConfig::mss_frames), or as many as the connection
+    /// says, bytes; 0: no segment fits. The first value is for segments that this node sends, the
+    /// second for those that its peer sends.
     ///
     /// The payload per frame comes from the MAC. Room is left for the growth of the first fragment
     /// on later hops, so that it never becomes too long for a relay.
