@@ -30,7 +30,8 @@ use crate::{error::Error, files, output, router, token};
 #[command(after_help = "\
 The image is MCUboot's, as imgtool makes it. Each mote is asked first how much it has, by length and digest; \
 only the rest is sent. A mote verifies the image before it is pending, and runs on with the old one until its \
-next reset. A connection that breaks is opened again for as long as the mote takes bytes.
+next reset. A connection that breaks is opened again for as long as the mote takes bytes. One that does not \
+answer within ten seconds has its turn after the others.
 
 With --schedule tree an image crosses each link once: the border router's status names each mote's parent, \
 and a mote fetches from the nearest one above it, part by part as that one is known to have them by their digest. \
@@ -184,11 +185,8 @@ impl Push {
     fn send_in_turn(&self, motes: &[SocketAddrV6]) {
         let mut late = Vec::new();
         for (place, mote) in motes.iter().enumerate() {
-            let others = motes.len() - late.len() > 1;
-            if others && !self.client(*mote).hasty().is_there() {
-                let name = show::name(*mote);
-                self.show
-                    .say(&format!("{name} does not answer yet: the others go first"));
+            let has_others = motes.len() - late.len() > 1;
+            if has_others && !self.is_there(*mote) {
                 late.push(*mote);
                 continue;
             }
@@ -204,16 +202,33 @@ impl Push {
         }
     }
 
+    /// Whether the mote answers soon; says if it does not.
+    fn is_there(&self, mote: SocketAddrV6) -> bool {
+        let is_there = self.client(mote).hasty().is_there();
+        if !is_there {
+            let name = show::name(mote);
+            let sentence = format!("{name} does not answer yet: the others go first");
+            self.show.say(&sentence);
+        }
+        is_there
+    }
+
     /// Sends the image to those below this host, a part to each in turn: a mote has passed a part
-    /// on before its next one comes, and the air around the border router is never idle.
+    /// on before its next one comes, and the air around the border router is never idle. Those that
+    /// do not answer soon come after the others.
     fn send_in_rounds(&self, tree: &Tree) {
         let of = |mote: &SocketAddrV6| {
             let in_parts = !tree.below(*mote).is_empty();
             (*mote, self.bringing(*mote, in_parts))
         };
-        let mut open: Vec<_> = tree.roots.iter().map(of).collect();
-        while !open.is_empty() {
-            open.retain_mut(|(mote, bringing)| !self.has_ended(*mote, bringing.step()));
+        let is_alone = tree.roots.len() < 2;
+        let is_there = |mote: &SocketAddrV6| is_alone || self.is_there(*mote);
+        let (there, late): (Vec<_>, Vec<_>) = tree.roots.iter().copied().partition(is_there);
+        for motes in [there, late] {
+            let mut open: Vec<_> = motes.iter().map(of).collect();
+            while !open.is_empty() {
+                open.retain_mut(|(mote, bringing)| !self.has_ended(*mote, bringing.step()));
+            }
         }
     }
 
