@@ -44,6 +44,8 @@ impl Part {
 /// What motes of a floor are chosen for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Roles {
+    /// The seed of the floor.
+    floor: u64,
     /// On Bluetooth LE.
     pub(super) on_ble: Vec<usize>,
     pub(super) asleep: Vec<usize>,
@@ -86,7 +88,7 @@ pub(super) fn scenario(seed: u64, without: &[Part], seconds: u64) -> Option<(Str
         let probe = head(floor, &[Part::Tcple], seconds) + "[[flow]]\nfrom = 1\n";
         let plan = Plan::parse(&probe, Path::new(""), Overrides::default()).ok()?;
         let scenario = &plan.points.first()?.scenario;
-        let roles = Roles::of(&scenario.tree, &scenario.network)?;
+        let roles = Roles::of(floor, &scenario.tree, &scenario.network)?;
         let text = |without: &[Part]| {
             let text = head(floor, without, seconds) + &roles.text(without);
             match seconds > REBOOTS_AT_S {
@@ -127,7 +129,7 @@ fn head(floor: u64, without: &[Part], seconds: u64) -> String {
 
 impl Roles {
     /// Chooses leaves and far motes; none where the floor has too few of a kind.
-    fn of(tree: &Tree, network: &NetworkOptions) -> Option<Self> {
+    fn of(floor: u64, tree: &Tree, network: &NetworkOptions) -> Option<Self> {
         let nodes = network.nodes.len();
         let (mut leaves, relays): (Vec<usize>, Vec<usize>) =
             (1..nodes).partition(|n| tree.children(*n) == 0);
@@ -159,6 +161,7 @@ impl Roles {
         let mut dies: Vec<usize> = relays.iter().copied().filter(spared).collect();
         dies.sort_by_key(|n| (tree.children(*n), *n));
         (!dies.is_empty()).then_some(Self {
+            floor,
             on_ble,
             asleep,
             up: up.to_vec(),
@@ -173,6 +176,14 @@ impl Roles {
     /// The ends of the mesh's bulk flows.
     pub(super) fn far(&self) -> Vec<usize> {
         self.up.iter().chain(&self.down).copied().collect()
+    }
+
+    /// The bulk flow that begins or ends at a far mote.
+    fn bulk(&self, mote: usize) -> String {
+        match self.down.contains(&mote) {
+            true => format!("[[flow]]\nfrom = \"host\"\nto = {mote}\n"),
+            false => format!("[[flow]]\nfrom = {mote}\n"),
+        }
     }
 
     /// The mote over Bluetooth LE that does without TCPlE.
@@ -197,11 +208,12 @@ impl Roles {
                 let _ = writeln!(text, "tcple = false");
             }
         }
-        for from in self.up.iter().chain(self.on_ble.first()) {
-            let _ = writeln!(text, "[[flow]]\nfrom = {from}");
+        for mote in self.far() {
+            text += &self.bulk(mote);
         }
-        for to in self.down.iter().chain(self.on_ble.get(1)) {
-            let _ = writeln!(text, "[[flow]]\nfrom = \"host\"\nto = {to}");
+        if let [up, down, ..] = self.on_ble.as_slice() {
+            let _ = writeln!(text, "[[flow]]\nfrom = {up}");
+            let _ = writeln!(text, "[[flow]]\nfrom = \"host\"\nto = {down}");
         }
         for from in self.asleep.iter().chain(self.on_ble.get(2)) {
             let _ = writeln!(
@@ -229,6 +241,17 @@ impl Roles {
         );
         text
     }
+}
+
+/// The scenarios of a seed's far flows with everything on, each alone; none where no floor fits.
+pub(super) fn alone(seed: u64, seconds: u64) -> Option<Vec<String>> {
+    let (_, roles) = scenario(seed, &[], seconds)?;
+    let head = head(roles.floor, &[Part::Tcple], seconds);
+    let far = roles.far().into_iter();
+    Some(
+        far.map(|mote| format!("{head}{}", roles.bulk(mote)))
+            .collect(),
+    )
 }
 
 /// The border router starts again.

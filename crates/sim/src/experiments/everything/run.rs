@@ -9,12 +9,13 @@ use motet::time::Duration;
 use super::few;
 use super::interplay::{self, Checks, Interplay, Judged};
 use super::network::{
-    DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, scenario, unfit,
+    DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, alone, scenario, unfit,
 };
 use super::troubles::Troubles;
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
+use crate::experiments::written;
 use crate::scenario::{
     Captures, FlowEnd, FlowResult, NodeResult, Overrides, Plan, RunResult, Session, Watch,
 };
@@ -45,6 +46,33 @@ impl Traffic for Everything {
         }
         Ok(Run {
             figures,
+            ..Run::default()
+        })
+    }
+
+    fn segment(&self, _: &Setup, _: u64) -> Segment {
+        Segment::NONE
+    }
+}
+
+/// The bulk flows of that network one at a time, with nobody else.
+#[derive(Debug)]
+pub(super) struct InTurns;
+
+impl Traffic for InTurns {
+    fn run(&self, _: &Setup, seed: u64, _: u64) -> Result<Run, Failure> {
+        let texts = alone(seed, ALONE_S).ok_or_else(unfit)?;
+        let stop = AtomicBool::new(false);
+        let kbps = texts.iter().map(|text| {
+            let seed = seed & i64::MAX as u64;
+            let result = written::finish(text, seed, &stop)?;
+            Ok(result.goodput_kbps())
+        });
+        let kbps: Vec<f64> = kbps.collect::<Result<_, Failure>>()?;
+        // Each has as much as the others when each has its share of the time.
+        let time: f64 = kbps.iter().map(|kbps| 1.0 / kbps).sum();
+        Ok(Run {
+            figures: vec![("goodput", kbps.len() as f64 / time)],
             ..Run::default()
         })
     }
@@ -176,6 +204,10 @@ fn figures(played: &Played, roles: &Roles) -> Vec<(&'static str, f64)> {
         .collect();
     vec![
         ("goodput", kbps(&bulk).iter().sum()),
+        (
+            "goodput_least",
+            kbps(&bulk).into_iter().fold(f64::INFINITY, f64::min),
+        ),
         ("goodput_ble", kbps(&over_ble).iter().sum()),
         ("jain", jain(&kbps(&bulk))),
         ("delivery", came as f64 / f64::max(due as f64, 1.0)),
@@ -216,6 +248,9 @@ fn silence_s(result: &RunResult, flow: &FlowResult, [from, to]: [f64; 2]) -> f64
 
 /// How long the run is in which congestion marks are looked for, s.
 const MARKED_S: u64 = 240;
+
+/// How long each bulk flow has the mesh for itself, s.
+const ALONE_S: u64 = 120;
 
 /// Between two looks at the run.
 const STEP: Duration = Duration::from_secs(1);

@@ -318,14 +318,14 @@ fn contexts(trace: &Trace<'_>, checks: &mut Checks) {
         [restored, restored + discarded],
         (MANY, 10),
     );
-    let place = |it: &Segment| (it.src, it.dst, it.seq, it.len);
     // When a segment out of the mesh was restored: it passed the wire.
     let mut restored = HashMap::new();
     for (heard, segment) in segments(&trace.wire).filter(|(_, it)| it.len > 0) {
         restored.entry(place(segment)).or_insert(heard.at_us);
     }
+    let is_refused = refusals(trace, &restored);
     // When a segment first came to its end, and how often; and of those out of the mesh, how often
-    // until it was restored.
+    // until it was restored, from neighbours that the border router believes.
     let mut copies: HashMap<_, (u64, u32)> = HashMap::new();
     let mut until: HashMap<_, (u64, u32)> = HashMap::new();
     for (heard, segment) in segments(&trace.mesh).filter(|(_, it)| it.len > 0) {
@@ -337,7 +337,8 @@ fn contexts(trace: &Trace<'_>, checks: &mut Checks) {
             let key = place(segment);
             copies.entry(key).or_insert((heard.at_us, 0)).1 += 1;
             let restored = restored.get(&key);
-            if end == Some(0) && restored.is_none_or(|restored| heard.at_us < *restored) {
+            let is_lost = restored.is_none_or(|restored| heard.at_us < *restored);
+            if end == Some(0) && is_lost && !is_refused(heard) {
                 until.entry(key).or_insert((heard.at_us, 0)).1 += 1;
             }
         }
@@ -363,6 +364,38 @@ fn contexts(trace: &Trace<'_>, checks: &mut Checks) {
         let what = format!("segments {what} restored by their second copy");
         note(&what, &own, MANY / 4);
     }
+}
+
+/// Whether the border router cannot have taken a frame in: it is off, or it has restarted and has
+/// passed on nothing yet that this neighbour brought. It refuses the frames of neighbours that have
+/// not answered its challenge, and no context sees them. `restored`: when segments passed the wire.
+fn refusals(trace: &Trace<'_>, restored: &HashMap<Place, u64>) -> impl Fn(&Heard) -> bool {
+    let off_at = trace.joined_us + REBOOTS_AT_S * 1_000_000;
+    // The last copy of each segment before it was restored.
+    let mut brought: HashMap<(Option<usize>, Place), u64> = HashMap::new();
+    let behind = segments(&trace.mesh).filter(|(it, _)| it.to == Some(0) && it.at_us >= off_at);
+    for (heard, segment) in behind {
+        let key = place(segment);
+        if restored.get(&key).is_some_and(|at_us| heard.at_us < *at_us) {
+            brought.insert((heard.from, key), heard.at_us);
+        }
+    }
+    let mut believed: HashMap<Option<usize>, u64> = HashMap::new();
+    for ((from, _), at_us) in brought {
+        let since = believed.entry(from).or_insert(at_us);
+        *since = at_us.min(*since);
+    }
+    move |heard| {
+        let believed = believed.get(&heard.from);
+        heard.at_us >= off_at && believed.is_none_or(|since| heard.at_us < *since)
+    }
+}
+
+/// Where a segment lies: its ends, sequence number and length.
+type Place = ((Ipv6Addr, u64), (Ipv6Addr, u64), u32, u32);
+
+fn place(segment: &Segment) -> Place {
+    (segment.src, segment.dst, segment.seq, segment.len)
 }
 
 /// Requirement 11: leaves sleep by one policy and pass nothing on; relays are awake.
