@@ -39,6 +39,7 @@ pub mod experiments;
 pub mod files;
 pub mod keys;
 pub mod net;
+mod ordered;
 mod parallel;
 pub mod report;
 pub mod scenario;

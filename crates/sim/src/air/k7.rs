@@ -17,6 +17,7 @@ use crate::air::gains::{Gains, Later};
 use crate::air::phy;
 use crate::air::power::ratio;
 use crate::files;
+use crate::ordered;
 use motet::time::{Duration, Instant};
 
 /// A trace on one channel.
@@ -154,7 +155,7 @@ fn gathered(rows: &[Row], channel: u8) -> Result<Trace, TraceError> {
         return Err(TraceError::Empty { channel });
     }
     for link in here.values_mut() {
-        link.sort_by_key(|(at_s, _)| *at_s);
+        ordered::sort_by_key(link, |(at_s, _)| *at_s);
     }
     Ok(Trace {
         nodes,
@@ -165,11 +166,11 @@ fn gathered(rows: &[Row], channel: u8) -> Result<Trace, TraceError> {
 
 /// The number of each node: its own where all are numbers, else its place in their order.
 fn numbers<'a>(names: impl Iterator<Item = &'a String>) -> BTreeMap<&'a str, usize> {
-    let names: BTreeSet<&str> = names.map(String::as_str).collect();
+    let names = ordered::set(names.map(String::as_str));
     let own: Option<Vec<usize>> = names.iter().map(|name| name.parse().ok()).collect();
     match own {
-        Some(own) => names.into_iter().zip(own).collect(),
-        None => names.into_iter().zip(0..).collect(),
+        Some(own) => ordered::map(names.into_iter().zip(own)),
+        None => ordered::map(names.into_iter().zip(0..)),
     }
 }
 
@@ -183,18 +184,14 @@ impl Trace {
             node => node,
         };
         let links = std::mem::take(&mut self.links).into_iter();
-        self.links = links
-            .map(|((from, to), link)| ((number(from), number(to)), link))
-            .collect();
+        self.links =
+            ordered::map(links.map(|((from, to), link)| ((number(from), number(to)), link)));
         self
     }
 
     /// Nodes that sent or heard something on the channel.
     pub fn measured(&self) -> BTreeSet<usize> {
-        self.links
-            .keys()
-            .flat_map(|(from, to)| [*from, *to])
-            .collect()
+        ordered::set(self.links.keys().flat_map(|(from, to)| [*from, *to]))
     }
 
     /// Gains by the mean of each link, from transmitters at 0 dBm to receivers with this noise
@@ -238,7 +235,7 @@ impl Trace {
                 db: link.gain_db(noise_dbm, frame_len),
             }));
         }
-        changes.sort_by_key(|change| (change.at, change.from, change.to));
+        ordered::sort_by_key(&mut changes, |change| (change.at, change.from, change.to));
         (gains, changes)
     }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::ordered;
 use motet::mac::security::Reservation;
 use motet_state::{Counters, Error, Past};
 
@@ -39,7 +40,7 @@ impl CounterStore {
         nodes: impl Iterator<Item = [u8; 8]>,
         tell: fn(&str),
     ) -> Result<Self, Error> {
-        let at_start: BTreeMap<_, _> = nodes.map(|eui64| (eui64, counters.past(eui64))).collect();
+        let at_start = ordered::map(nodes.map(|eui64| (eui64, counters.past(eui64))));
         let ahead = at_start.iter().map(|(eui64, past)| {
             let ahead = Past {
                 sequence: past.sequence.max(sequence),

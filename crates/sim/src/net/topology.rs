@@ -13,6 +13,7 @@ use crate::air::gains::Gains;
 use crate::air::phy;
 use crate::air::power::ratio;
 use crate::net::network::NODES_MAX;
+use crate::ordered;
 
 /// A node, as far as the tree must know it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -187,7 +188,7 @@ impl Tree {
 /// The nodes from which no path of links leads to the first, by numbers.
 pub fn without_path(stations: &[Station<'_>], gains: &Gains) -> BTreeSet<usize> {
     let found = shortest(stations, gains);
-    (1..found.len()).filter(|n| found[*n].is_none()).collect()
+    ordered::set((1..found.len()).filter(|n| found[*n].is_none()))
 }
 
 /// The tree of these stations; the first is the root. Those `left_out` have no parent.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::ordered;
 use crate::scenario::Likeness;
 use crate::scenario::{FlowResult, RunResult};
 use crate::stats::Stat;
@@ -206,13 +207,10 @@ impl Metric {
         }
         let sums = sums.into_iter().filter(|(_, count)| *count > 0);
         let mut values: Vec<f64> = sums.map(|(sum, count)| sum / f64::from(count)).collect();
-        values.sort_by(|a, b| {
-            if self.more {
-                b.total_cmp(a)
-            } else {
-                a.total_cmp(b)
-            }
-        });
+        values.sort_by(f64::total_cmp);
+        if self.more {
+            values.reverse();
+        }
         let mean = Summary::of(&means)?;
         // The first value that so many do not miss; there is one, or there were no mean.
         let rank = |share: f64| values[((share * values.len() as f64).ceil() as usize).max(1) - 1];
@@ -276,7 +274,7 @@ pub fn groups(runs: &[&RunResult]) -> Vec<Group> {
         flows,
     });
     let mut groups: Vec<Group> = named.collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.flows.len()));
+    ordered::sort_by_key(&mut groups, |group| std::cmp::Reverse(group.flows.len()));
     groups
 }
 

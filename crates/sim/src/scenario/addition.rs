@@ -14,6 +14,7 @@ use super::model::{FlowEnd, Scenario};
 use super::session::Change;
 use crate::air::gains::Gains;
 use crate::net::network::Parent;
+use crate::ordered;
 
 impl Scenario {
     /// This scenario with the last mote of `wanted`, which is to be switched on `after_s` after all
@@ -61,7 +62,7 @@ impl Scenario {
 
     fn absent_with(&self, new: usize) -> BTreeSet<usize> {
         let absent = self.network.absent.iter().copied();
-        absent.chain([new]).collect()
+        ordered::set(absent.chain([new]))
     }
 }
 

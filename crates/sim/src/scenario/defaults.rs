@@ -1,28 +1,21 @@
 //! Tables of a checked file: defaults filled in, swept values set.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::error::ScenarioError;
 use super::keys::{SECTIONS, Section};
+use super::typed::typed;
 
 /// A table with its defaults, as its type.
-pub(super) fn section<T: for<'de> Deserialize<'de>>(
-    table: &Table,
-    name: &str,
-) -> Result<T, ScenarioError> {
+pub(super) fn section<T: DeserializeOwned>(table: &Table, name: &str) -> Result<T, ScenarioError> {
     into(name, filled(table, name)?)
 }
 
-pub(super) fn into<T: for<'de> Deserialize<'de>>(
-    name: &str,
-    table: Table,
-) -> Result<T, ScenarioError> {
+pub(super) fn into<T: DeserializeOwned>(name: &str, table: Table) -> Result<T, ScenarioError> {
     // Every value has been checked. An error here means that the table of keys is wrong, for which
     // there is a test.
-    table.try_into().map_err(|error: toml::de::Error| {
-        ScenarioError::new(format!("[{name}] cannot be used: {}", error.message()))
-    })
+    typed(table).map_err(|error| ScenarioError::new(format!("[{name}] cannot be used: {error}")))
 }
 
 pub(super) fn filled(table: &Table, name: &str) -> Result<Table, ScenarioError> {

@@ -1,6 +1,6 @@
 //! The positions of nodes and the path gains between them, from a scenario's keys.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::error::{ScenarioError, shown};
 use super::model::PathLoss;
@@ -10,6 +10,7 @@ use crate::air::k7;
 use crate::air::profile::Profile;
 use crate::net::floor::{Floor, FloorOptions};
 use crate::net::network;
+use crate::ordered;
 
 /// Gains between nodes, and where the nodes are if the scenario says so.
 #[derive(Clone, Debug)]
@@ -103,22 +104,16 @@ impl Layout {
         }
         let ends = links.iter().flat_map(|(from, to, _)| [*from, *to]);
         let nodes = ends.max().map_or(0, |last| last + 1);
-        let gains: BTreeMap<(usize, usize), f64> = links
-            .iter()
-            .map(|(from, to, db)| ((*from, *to), *db))
-            .collect();
+        let gains = ordered::map(links.iter().map(|(from, to, db)| ((*from, *to), *db)));
         let gain = |from, to| gains.get(&(from, to)).copied().unwrap_or(f64::NEG_INFINITY);
         Ok(Self {
             gains: Gains::from_fn(nodes, gain),
             later: Vec::new(),
             positions: None,
             parents: Vec::new(),
-            testbed: Some(
-                links
-                    .iter()
-                    .flat_map(|(from, to, _)| [*from, *to])
-                    .collect(),
-            ),
+            testbed: Some(ordered::set(
+                links.iter().flat_map(|(from, to, _)| [*from, *to]),
+            )),
         })
     }
 

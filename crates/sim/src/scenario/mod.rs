@@ -53,6 +53,7 @@ mod sweep;
 mod tables;
 mod testbed;
 mod thread;
+mod typed;
 mod wire;
 
 pub use crate::net::moves::Move;

@@ -35,6 +35,7 @@ use crate::net::network::{
     HostOptions, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
 };
 use crate::net::topology::Tree;
+use crate::ordered;
 use motet::link::MeshConfig;
 use motet::mac::{self, Unfit};
 
@@ -481,7 +482,7 @@ fn profiles(table: &Table) -> BTreeMap<usize, String> {
         let profile = node.get("profile")?.as_str()?;
         Some((usize::try_from(id).ok()?, profile.to_owned()))
     };
-    repeated(table, "node").iter().filter_map(own).collect()
+    ordered::map(repeated(table, "node").iter().filter_map(own))
 }
 
 /// `last`: the node that -1 means. `may_be_none`: a document of a program may have no flow, because

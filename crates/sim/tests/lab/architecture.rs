@@ -10,21 +10,27 @@ const MODULES: &[(&str, &[&str])] = &[
     ("stats", &[]),
     ("parallel", &[]),
     ("streams", &[]),
+    ("ordered", &[]),
     ("calendar", &[]),
     // For tests alone.
     ("cases", &[]),
     ("files", &[]),
     ("keys", &[]),
-    ("air", &["calendar", "capture", "files", "streams"]),
+    (
+        "air",
+        &["calendar", "capture", "files", "ordered", "streams"],
+    ),
     ("ble", &["calendar", "capture", "streams"]),
     ("capture", &["files"]),
     ("coap", &[]),
-    ("apps", &["coap", "streams"]),
+    ("apps", &["coap", "ordered", "streams"]),
     // What a Thread router does, without air and clock.
     ("thread", &[]),
     (
         "net",
-        &["air", "apps", "ble", "capture", "keys", "streams", "thread"],
+        &[
+            "air", "apps", "ble", "capture", "keys", "ordered", "streams", "thread",
+        ],
     ),
     (
         "experiments",
@@ -36,8 +42,8 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "scenario",
         &[
-            "air", "apps", "ble", "capture", "coap", "files", "keys", "net", "parallel", "stats",
-            "streams",
+            "air", "apps", "ble", "capture", "coap", "files", "keys", "net", "ordered", "parallel",
+            "stats", "streams",
         ],
     ),
     (
@@ -48,7 +54,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     (
         "report",
-        &["air", "experiments", "net", "scenario", "stats"],
+        &["air", "experiments", "net", "ordered", "scenario", "stats"],
     ),
 ];
 

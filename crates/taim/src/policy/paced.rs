@@ -234,7 +234,10 @@ impl Pacer {
         }
         self.minute_ends = Some(now + MINUTE);
         let busy = self.waiting.iter().map(|(.., id, _)| *id);
-        let busy = busy.collect::<BTreeSet<_>>().len() as f64;
+        // One by one: to collect into a set is to sort, by code that is larger.
+        let mut distinct = BTreeSet::new();
+        distinct.extend(busy);
+        let busy = distinct.len() as f64;
         if taim.adapts {
             self.adapt(taim, flows);
         }

@@ -22,6 +22,7 @@ use self::clock::Clock;
 use self::http::Client;
 use super::ends::Ends;
 use super::lines::{Calls, Task};
+use crate::ordered;
 
 pub use self::blocks::BlockPusher;
 pub use self::bring::Target;
@@ -136,7 +137,9 @@ fn tasks(push: &Rc<Push>, order: Order) -> Vec<Task<()>> {
                     .clone()
                     .filter(|mote| push.motes[*mote].source == source)
                     .collect();
-                own.sort_by_key(|mote| std::cmp::Reverse(height(&push.motes, *mote)));
+                ordered::sort_by_key(&mut own, |mote| {
+                    std::cmp::Reverse(height(&push.motes, *mote))
+                });
                 own
             };
             let heads = Task::new(push.clone().in_rounds(of(None)));

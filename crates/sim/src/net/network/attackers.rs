@@ -7,6 +7,7 @@ use crate::air::medium::Placement;
 use crate::net::attack::Target;
 use crate::net::topology::Tree;
 use crate::net::world::World;
+use crate::ordered;
 
 impl NetworkOptions {
     /// Puts attackers on the air: each is heard as the node is that it is near, and by that node as
@@ -21,7 +22,7 @@ impl NetworkOptions {
             let loudest = listeners.iter().map(|gain| gain.db);
             let db = loudest.fold(f64::NEG_INFINITY, f64::max);
             listeners.push(Gain { to: near, db });
-            listeners.sort_by_key(|gain| gain.to);
+            ordered::sort_by_key(&mut listeners, |gain| gain.to);
             let parent = tree.parent(near);
             let children = (0..self.nodes.len()).filter(|n| tree.parent(*n) == Some(near));
             let target = Target {

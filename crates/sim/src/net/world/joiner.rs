@@ -27,6 +27,7 @@ use crate::keys::JoinSecret;
 use crate::net::counter_store::{CounterStore, SenderNumbers};
 use crate::net::network::{RADIO, mac_of};
 use crate::net::plan;
+use crate::ordered;
 
 /// A node's part in joining (RFC 9031).
 #[derive(Debug)]
@@ -156,7 +157,7 @@ impl RegistrarState {
         self.number = self.numbers.first();
         let last = |device| counter_store?.at_start(device).number.checked_sub(1);
         let before = devices.filter_map(|device| Some((device, last(device)?)));
-        self.before = before.collect();
+        self.before = ordered::map(before);
         self
     }
 
@@ -376,7 +377,8 @@ impl World<'_> {
         // two keys, and later than those that may come into force during the announcements.
         let next = sequence_of(&mote.node).saturating_add(SEQUENCES_BETWEEN);
         let sequence = sequence.max(next);
-        registrar.replace(Configuration { network, sequence }, revoked.collect(), now);
+        let given = Configuration { network, sequence };
+        registrar.replace(given, ordered::set(revoked), now);
         self.drive(0, now);
         true
     }
