@@ -130,14 +130,7 @@ fn a_mote_over_bluetooth_answers_ping() {
 }
 
 /// A mesh of one mote, and one over Bluetooth LE beside it.
-const MIXED: &str = "
-    [topology]
-    chain = 2
-    [[node]]
-    id = 2
-    kind = \"ble\"
-    [[flow]]
-    from = 1";
+const MIXED: &str = include_str!("../mixed.toml");
 
 /// The last subnet of a site has none behind it for the motes over Bluetooth LE.
 #[test]

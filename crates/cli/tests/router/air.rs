@@ -24,15 +24,7 @@ const MATRIX: &str = "\
 ";
 
 /// A mote in the mesh, and one over Bluetooth LE.
-const MIXED: &str = "\
-[topology]
-chain = 2
-[[node]]
-id = 2
-kind = \"ble\"
-[[flow]]
-from = 1
-";
+const MIXED: &str = include_str!("../mixed.toml");
 
 const OVER_BLE: &str = "fd12::2:c24d:6fff:fe74:2";
 const NEAR: &str = "fd12::1:4d:6f74:6574:1";
