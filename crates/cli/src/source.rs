@@ -3,12 +3,11 @@
 //! Left out: what becomes of the frames.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
 use motet_decode::{Capture, CaptureError, Context, Decoder, Ending};
-use motet_lab::files::{Bounded, GZIP};
+use motet_lab::files;
 
 use crate::error::Error;
 use crate::keys::CaptureKeys;
@@ -104,7 +103,7 @@ impl Source {
             true => "standard input".into(),
             false => self.file.display().to_string(),
         };
-        Error::input(format!("cannot decode {file}: {error}"))
+        Error::input(format!("cannot read {file}: {error}"))
     }
 
     pub(crate) fn is_stdin(&self) -> bool {
@@ -140,24 +139,11 @@ fn open_file(path: &Path, is_spinel: bool) -> Result<Capture, CaptureError> {
     };
     match is_spinel {
         true => Capture::of_serial_line(input),
-        false => Capture::new(unzipped(input).map_err(CaptureError::Io)?),
+        false => {
+            let plain = files::unzipped(input, UNZIPPED_LEN_MAX).map_err(CaptureError::Io)?;
+            Capture::new(Box::new(plain))
+        }
     }
-}
-
-/// The content of what gzip has compressed, as captures are published, up to
-/// [`UNZIPPED_LEN_MAX`]; all else as it is.
-fn unzipped(mut input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
-    let mut head = Vec::new();
-    input
-        .by_ref()
-        .take(GZIP.len() as u64)
-        .read_to_end(&mut head)?;
-    let is_zipped = head == GZIP;
-    let whole = Cursor::new(head).chain(input);
-    Ok(match is_zipped {
-        true => Box::new(Bounded::new(MultiGzDecoder::new(whole), UNZIPPED_LEN_MAX)),
-        false => Box::new(whole),
-    })
 }
 
 /// Bytes of a capture that was zipped: its records are read one by one, so that this bounds time

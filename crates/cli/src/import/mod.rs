@@ -14,7 +14,7 @@ mod tables;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use motet_lab::files::{GZIP, write_file};
+use motet_lab::files::write_file;
 
 use crate::error::Error;
 use crate::files::{self, write_error};
@@ -71,7 +71,10 @@ enum Layout {
 /// [`Error::Input`]: the file cannot be read, or is of none of these formats.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let bytes = files::read(&args.file)?;
-    let name = args.file.display();
+    let name = match args.file.as_os_str() == "-" {
+        true => "standard input".into(),
+        false => args.file.display().to_string(),
+    };
     let title = args
         .file
         .file_stem()
@@ -129,10 +132,11 @@ fn check_nodes(nodes: usize) -> Result<(), String> {
 }
 
 fn topology(bytes: &[u8], title: &str) -> Result<Topology, String> {
-    if bytes.starts_with(&GZIP) {
-        return tables::k7(bytes, title);
-    }
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        // Traces are published gzipped; nothing else is.
+        return tables::k7(bytes, title)
+            .map_err(|reason| format!("it is no text, nor a gzipped trace: {reason}"));
+    };
     let text = text.trim_start_matches('\u{feff}');
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines().next().ok_or("it is empty")?;
@@ -291,7 +295,7 @@ mod tests {
         let remarks = topology.remarks.join("; ");
         assert!(
             remarks.contains("radio of network") && remarks.contains("7 (sed)")
-                || remarks.contains("7 sleep"),
+                || remarks.contains("the sleep of 7"),
             "{remarks}"
         );
         let flat = of(&OTNS.replace("30", "0"));

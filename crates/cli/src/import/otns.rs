@@ -45,10 +45,7 @@ pub(super) fn topology(text: &str, title: &str) -> Result<Topology, String> {
         .map(|node| node.id.as_str())
         .collect();
     if !sleepy.is_empty() {
-        remarks.push(format!(
-            "{} sleep there, and are awake here",
-            sleepy.join(", ")
-        ));
+        remarks.push(format!("the sleep of {}, awake here", sleepy.join(", ")));
     }
     Ok(Topology {
         title: title.to_owned(),

@@ -29,7 +29,7 @@ pub(super) fn tossim(text: &str, title: &str) -> Result<Topology, String> {
     let mut remarks = Vec::new();
     if noises > 0 {
         remarks.push(format!(
-            "the noise of {noises} nodes: the radio's profile has its own"
+            "the noise of single nodes ({noises}): the radio's profile has its own"
         ));
     }
     Ok(named.topology(title, "gains of TOSSIM", links, remarks))

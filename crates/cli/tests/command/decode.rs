@@ -548,7 +548,7 @@ fn what_is_no_capture_is_refused_in_a_sentence() {
     ];
     for (path, words) in cases {
         for options in [&[][..], &["--json"]] {
-            assert_refused(&decode(&path, options), 2, &["cannot decode", words]);
+            assert_refused(&decode(&path, options), 2, &["cannot read", words]);
         }
     }
 }
@@ -1191,7 +1191,7 @@ fn the_line_of_a_dongle_is_explained_as_its_capture_is() {
     // A capture is none.
     let file = folder.path().join("dongle.pcap");
     let refused = decode(&file, &["--spinel"]);
-    assert_refused(&refused, 2, &["cannot decode", "leave out --spinel"]);
+    assert_refused(&refused, 2, &["cannot read", "leave out --spinel"]);
 }
 
 /// tshark knows no Spinel. What is around the frame of 802.15.4 is a header and a trailer of fixed

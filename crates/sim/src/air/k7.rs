@@ -96,7 +96,7 @@ pub const FRAME_LEN: usize = 100;
 /// # Errors
 /// [`TraceError`]: callers put the file's name before it.
 pub fn read(trace: &[u8], channel: u8) -> Result<Trace, TraceError> {
-    let plain = files::unzipped(trace);
+    let plain = files::plain(trace).map_err(TraceError::Unreadable)?;
     let mut columns = Columns::default();
     let mut rows = Vec::new();
     let mut at_s = 0;

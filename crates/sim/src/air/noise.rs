@@ -72,7 +72,7 @@ impl Noise {
     /// # Errors
     /// [`NoiseError`]: callers put the file's name before it.
     pub fn read(trace: &[u8], offset_db: f64) -> Result<Self, NoiseError> {
-        let plain = files::unzipped(trace);
+        let plain = files::plain(trace).map_err(NoiseError::Unreadable)?;
         let mut samples = Vec::new();
         for (line, text) in (1..).zip(BufReader::new(plain).lines()) {
             let text = text.map_err(NoiseError::Unreadable)?;

@@ -3,7 +3,7 @@
 #[cfg(feature = "files")]
 mod new;
 
-use std::io;
+use std::io::{self, Read as _};
 
 #[cfg(feature = "files")]
 pub use new::{NewFile, RecordFile, write_file};
@@ -19,22 +19,43 @@ pub(crate) fn beginning(line: &str) -> String {
 /// Characters of a broken line that an error shows.
 const LINE_SHOWN: usize = 40;
 
-/// A file's plain bytes: traces are published gzipped, and may be kept so. Ends with an error
-/// behind [`PLAIN_LEN_MAX`] bytes, for a small file may unzip to any length. Without the feature
-/// `gzip` a caller unzips, and zipped bytes are read as they are.
-pub(crate) fn unzipped(bytes: &[u8]) -> impl io::Read + '_ {
-    let plain: Box<dyn io::Read + '_> = match bytes.starts_with(&GZIP) {
+/// The plain bytes of a trace, gzipped or not, up to [`PLAIN_LEN_MAX`].
+///
+/// # Errors
+/// The first bytes cannot be read.
+pub(crate) fn plain(trace: &[u8]) -> io::Result<impl io::Read + '_> {
+    Ok(Bounded::new(unzipped(trace, u64::MAX)?, PLAIN_LEN_MAX))
+}
+
+/// The content of what gzip has compressed, as traces and captures are published; all else as it
+/// is. Ends with an error behind `len_max` bytes of the former, for a small file may unzip to any
+/// length. Without the feature `gzip` a caller unzips, and zipped bytes are read as they are.
+///
+/// # Errors
+/// The first bytes cannot be read.
+pub fn unzipped<'a>(mut input: impl io::Read + 'a, len_max: u64) -> io::Result<impl io::Read + 'a> {
+    let mut head = Vec::new();
+    input
+        .by_ref()
+        .take(GZIP.len() as u64)
+        .read_to_end(&mut head)?;
+    let is_zipped = head == GZIP;
+    let whole = io::Cursor::new(head).chain(input);
+    let plain: Box<dyn io::Read + 'a> = match is_zipped {
         #[cfg(feature = "gzip")]
-        true => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
-        _ => Box::new(bytes),
+        true => Box::new(flate2::read::MultiGzDecoder::new(whole)),
+        _ => Box::new(whole),
     };
-    Bounded::new(plain, PLAIN_LEN_MAX)
+    Ok(Bounded::new(
+        plain,
+        if is_zipped { len_max } else { u64::MAX },
+    ))
 }
 
 /// What was zipped, up to so many bytes: a small file may unzip to any length. Behind them it ends
 /// with an error, which says so in words.
 #[derive(Debug)]
-pub struct Bounded<R> {
+struct Bounded<R> {
     plain: R,
     left: u64,
     len_max: u64,
@@ -42,7 +63,7 @@ pub struct Bounded<R> {
 
 impl<R> Bounded<R> {
     /// The plain bytes of `plain`, up to `len_max`.
-    pub const fn new(plain: R, len_max: u64) -> Self {
+    const fn new(plain: R, len_max: u64) -> Self {
         Self {
             plain,
             left: len_max,
@@ -63,7 +84,7 @@ impl<R: io::Read> io::Read for Bounded<R> {
 }
 
 /// How what gzip has compressed begins (RFC 1952 §2.3.1).
-pub const GZIP: [u8; 2] = [0x1f, 0x8b];
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Plain bytes of a trace, which bound the length of a line and what is kept of it; the
 /// published ones have five million.

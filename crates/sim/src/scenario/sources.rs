@@ -142,7 +142,7 @@ impl<'a> ScenarioFiles<'a> {
 #[cfg(feature = "captures")]
 fn frames_of(bytes: &[u8]) -> Result<Recorded, ScenarioError> {
     let mut plain = Vec::new();
-    let read = files::unzipped(bytes).read_to_end(&mut plain);
+    let read = files::plain(bytes).and_then(|mut trace| trace.read_to_end(&mut plain));
     read.map_err(|error| ScenarioError::new(error.to_string()))?;
     let frames = motet_decode::mac_frames(plain);
     let frames = frames.map_err(|error| ScenarioError::new(error.to_string()))?;
