@@ -133,7 +133,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
             Ok(report) => {
                 let experiment = *experiment;
                 let this = Done { experiment, report };
-                shown = target.show(&this, args.seed);
+                // Without the bar, which is drawn again below what is printed.
+                shown = progress.bar.suspend(|| target.show(&this, args.seed));
                 done.push(this);
                 if shown.is_err() {
                     break;
