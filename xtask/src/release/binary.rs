@@ -57,6 +57,38 @@ pub(super) fn make(release: &Release<'_>) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
+/// The commands are there, and no source of theirs has changed since the revision that they name.
+///
+/// # Errors
+/// There is none, or it is of another revision: which one, and what builds it anew.
+pub(super) fn check_revision(release: &Release<'_>) -> Result<()> {
+    const ANEW: &str = "build it anew: cargo xtask release --dry-run --part binaries";
+    for machine in &MACHINES {
+        let architecture = machine.architecture;
+        let version = output(release, machine, &["--version"])
+            .with_context(|| format!("there is no command for {architecture}, {ANEW}"))?;
+        let revision = revision_in(&version)
+            .with_context(|| format!("the command for {architecture} names no revision, {ANEW}"))?;
+        let mut git = Command::new("git");
+        git.arg("-C").arg(&release.workspace.root);
+        git.args(["diff", "--quiet", revision, "HEAD", "--"]);
+        git.args(["crates", "Cargo.toml", "Cargo.lock"]);
+        ensure!(
+            git.status().context("cannot run git")?.success(),
+            "the command for {architecture} is of revision {revision}, and the sources have changed \
+             since, {ANEW}"
+        );
+    }
+    Ok(())
+}
+
+/// The revision in what `motet --version` prints; none of a tree that was changed.
+fn revision_in(version: &str) -> Option<&str> {
+    let (_, revision) = version.trim_end().strip_suffix(')')?.rsplit_once('(')?;
+    let is_plain = revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_plain && !revision.is_empty()).then_some(revision)
+}
+
 /// Rust's own linker and C library: no compiler for the other machine is needed.
 fn build(release: &Release<'_>, machine: &Machine) -> Result<()> {
     let mut rustup = Command::new("rustup");
@@ -106,3 +138,20 @@ pub(super) fn output(
 }
 
 const TRANSFER: [&str; 4] = ["send", "README.md", "--virtual", "--json"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_names_its_revision() {
+        for (version, revision) in [
+            ("motet 0.1.0 (91e9009)\n", Some("91e9009")),
+            ("motet 0.1.0 (91e9009+changed)\n", None),
+            ("motet 0.1.0\n", None),
+            ("motet 0.1.0 ()", None),
+        ] {
+            assert_eq!(revision_in(version), revision, "{version}");
+        }
+    }
+}

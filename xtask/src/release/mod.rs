@@ -105,6 +105,11 @@ impl PartName {
         }
     }
 
+    /// Whether it packs the commands that the part before it has built.
+    const fn needs_binaries(self) -> bool {
+        matches!(self, Self::Packages | Self::Image)
+    }
+
     /// Makes it; its lines go to stdout. Gives whether all of them hold.
     fn print(self, release: &Release<'_>, format: Format) -> Result<bool> {
         let mut all_pass = true;
@@ -127,6 +132,9 @@ pub(crate) fn run_part(
     let release = Release::of(workspace)?;
     fs::create_dir_all(&release.folder)
         .with_context(|| format!("cannot create {}", release.folder.display()))?;
+    if part.needs_binaries() {
+        binary::check_revision(&release)?;
+    }
     part.print(&release, format)
 }
 
