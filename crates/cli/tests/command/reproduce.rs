@@ -1,10 +1,11 @@
 //! `motet reproduce`: its list, its rows, and that they do not depend on chance or cores.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{assert_refused, folder, motet, objects, run};
+use crate::common::{assert_refused, folder, has, motet, objects, run};
 
 const KEYS: [&str; 17] = [
     "schema",
@@ -303,7 +304,7 @@ fn one_cut_short_keeps_the_rows_it_had() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.by_ref().any(|line| line.unwrap().is_empty()));
     let kill = format!("kill -TERM {}", child.id());
-    let killed = std::process::Command::new("sh")
+    let killed = Command::new("sh")
         .args(["-c", &kill])
         .status();
     assert!(killed.unwrap().success());
@@ -345,4 +346,27 @@ fn a_folder_with_plots_of_before_is_asked_about() {
     let output = run(["reproduce", "tcplp-deaf", "--out", out, "--force"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(!old.exists(), "it would pass for a plot of this run");
+}
+
+/// What a table's first line stands behind on a terminal is erased before. Where all is done within
+/// two seconds there is no bar, and nothing to see.
+#[test]
+fn a_table_does_not_stand_behind_the_bar() {
+    if !has("script") {
+        return;
+    }
+    let motet = motet().get_program().to_string_lossy().into_owned();
+    let command = format!("stty cols 80; {motet} reproduce tcphc-size cit-onehop --quick");
+    let output = Command::new("script")
+        .env("RAYON_NUM_THREADS", "1")
+        .env("TERM", "xterm")
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .output()
+        .unwrap();
+    let terminal = text(&output.stdout);
+    assert!(output.status.success(), "{terminal}");
+    for (at, bar) in terminal.match_indices(" s left") {
+        let behind = &terminal[at + bar.len()..];
+        assert!(behind.starts_with("\r\x1b[2K"), "{behind:.200}");
+    }
 }
