@@ -6,7 +6,7 @@
 //! what the links lose is set by the difference. What no capture shows at all (which radio, whether
 //! nodes with a common neighbour hear one another) is tried each way; what comes nearest is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -14,7 +14,7 @@ use motet_decode::{Capture, Decoder, Examiner, Seen};
 use motet_lab::capture::{Records, Tape};
 use motet_lab::scenario::{Captures, Overrides, Plan, Watch};
 
-use super::guess::{FRAMES_MIN, Guess, PROFILES, Pairs, pairs};
+use super::guess::{Apart, FRAMES_MIN, Guess, PROFILES, Pairs, pairs};
 use super::text::scenario;
 use crate::progress::Progress;
 
@@ -46,7 +46,7 @@ struct Shown {
 
 impl Shown {
     /// How far the lab's is off: the mean of logarithms of attempts for each frame, by attempts,
-    /// that of bytes by flows, and that of all retries.
+    /// that of bytes, of each flow and of all, and that of all retries.
     fn distance(&self, lab: &Self) -> f64 {
         let (mut sum, mut weight) = (0.0, 0.0);
         for (pair, (frames, attempts)) in &self.pairs {
@@ -66,7 +66,10 @@ impl Shown {
         let retries = [lab, self].map(|shown| retry_rate(&shown.pairs) + RETRIES_UNSURE);
         let retries = RETRIES_WEIGHT * (retries[0] / retries[1]).ln().abs();
         let flows = flows.sum::<f64>() / self.carried.len().max(1) as f64;
-        sum / f64::max(weight, 1.0) + flows + retries
+        let all = [lab, self].map(|shown| shown.carried.values().sum::<f64>().max(1.0));
+        let all = (all[0] / all[1]).ln().abs();
+        let carried = EACH_FLOW * flows + (1.0 - EACH_FLOW) * all;
+        sum / f64::max(weight, 1.0) + carried + retries
     }
 }
 
@@ -82,8 +85,12 @@ pub(super) fn fitted(seen: &Seen, name: &str) -> Guess {
         carried: carried(seen, &all),
     };
     let wire_loss = wire_loss(seen);
-    let trials = trials(seen, &first, &shown.pairs, wire_loss);
-    let steps = trials.len() as u64 + ROUNDS + (PARTS.len() + SEEDS.len()) as u64;
+    let mut trials = trials(seen, &first, &shown.pairs, wire_loss);
+    // Some guesses are one scenario: a delay that is usual is not written, named or not.
+    let mut texts = BTreeSet::new();
+    trials.retain(|guess| texts.insert(scenario(seen, name, guess)));
+    let rounds = STARTS * ROUNDS;
+    let steps = (trials.len() + rounds + PARTS.len() + SEEDS.len()) as u64;
     let mut search = Search {
         seen,
         name,
@@ -92,17 +99,14 @@ pub(super) fn fitted(seen: &Seen, name: &str) -> Guess {
         done: 0,
         best: None,
     };
-    for guess in trials {
-        search.try_one(guess);
-    }
-    for _ in 0..ROUNDS {
-        let nearer = search
-            .best
-            .as_ref()
-            .map(|(_, guess, lab)| guess.nearer(&search.shown.pairs, &lab.pairs));
-        if !nearer.is_some_and(|guess| search.try_one(guess)) {
-            break;
-        }
+    let mut starts: Vec<Trial> = trials
+        .into_iter()
+        .filter_map(|guess| search.try_one(guess))
+        .collect();
+    starts.sort_by(|one, other| one.distance.total_cmp(&other.distance));
+    // The nearest before its losses are set right is often not the nearest after that.
+    for start in starts.into_iter().take(STARTS) {
+        search.set_losses(start);
     }
     if let Some(loss) = wire_loss {
         for part in PARTS {
@@ -111,11 +115,23 @@ pub(super) fn fitted(seen: &Seen, name: &str) -> Guess {
     }
     // Chance decides much where flows crowd each other out: of some runs the nearest is kept.
     for seed in SEEDS {
-        if search.best.as_ref().is_some_and(|best| best.0 >= NEAR) {
+        if search
+            .best
+            .as_ref()
+            .is_some_and(|best| best.distance >= NEAR)
+        {
             search.try_another(|guess| guess.seed = seed);
         }
     }
-    search.best.map_or(first, |(_, guess, _)| guess)
+    search.best.map_or(first, |best| best.guess)
+}
+
+/// A guess, what the lab makes of it, and how far that is off.
+#[derive(Clone)]
+struct Trial {
+    distance: f64,
+    guess: Guess,
+    pairs: Pairs,
 }
 
 /// Scenarios that are tried one after the other.
@@ -125,36 +141,48 @@ struct Search<'a> {
     shown: Shown,
     progress: Progress,
     done: u64,
-    /// The nearest: how far it is off, and what it shows.
-    best: Option<(f64, Guess, Shown)>,
+    best: Option<Trial>,
 }
 
 impl Search<'_> {
-    /// Runs a guess; whether it is the nearest so far.
-    fn try_one(&mut self, guess: Guess) -> bool {
+    /// Runs a guess, unless its scenario cannot run.
+    fn try_one(&mut self, guess: Guess) -> Option<Trial> {
         self.progress
             .update(self.done, || "trying what the capture does not say".into());
         self.done += 1;
-        let Some(lab) = observed(&scenario(self.seen, self.name, &guess)) else {
-            return false;
-        };
+        let lab = observed(&scenario(self.seen, self.name, &guess))?;
         // A loss that the capture does not show by itself must make up for much.
         let supposed = if guess.wire_loss > 0.0 { SUPPOSED } else { 0.0 };
-        let distance = self.shown.distance(&lab) + supposed;
-        let is_nearer = self
-            .best
-            .as_ref()
-            .is_none_or(|(least, ..)| distance < *least);
-        if is_nearer {
-            self.best = Some((distance, guess, lab));
+        let trial = Trial {
+            distance: self.shown.distance(&lab) + supposed,
+            guess,
+            pairs: lab.pairs,
+        };
+        let best = self.best.as_ref();
+        if best.is_none_or(|best| trial.distance < best.distance) {
+            self.best = Some(trial.clone());
         }
-        is_nearer
+        Some(trial)
+    }
+
+    /// Sets what the links lose by what is still off, for as long as that brings it nearer.
+    fn set_losses(&mut self, mut trial: Trial) {
+        for _ in 0..ROUNDS {
+            let guess = trial.guess.nearer(&self.shown.pairs, &trial.pairs);
+            if guess == trial.guess {
+                return;
+            }
+            match self.try_one(guess) {
+                Some(next) if next.distance < trial.distance => trial = next,
+                _ => return,
+            }
+        }
     }
 
     /// Tries the nearest with a change.
     fn try_another(&mut self, change: impl FnOnce(&mut Guess)) {
-        if let Some((_, guess, _)) = &self.best {
-            let mut guess = guess.clone();
+        if let Some(best) = &self.best {
+            let mut guess = best.guess.clone();
             change(&mut guess);
             self.try_one(guess);
         }
@@ -164,7 +192,7 @@ impl Search<'_> {
 /// The first guesses: each value of what the capture does not say.
 fn trials(seen: &Seen, first: &Guess, pairs: &Pairs, wire_loss: Option<f64>) -> Vec<Guess> {
     let mut trials = Vec::new();
-    for is_open in [false, true] {
+    for apart in Apart::ALL {
         for profile in PROFILES {
             for names_delay in [true, false] {
                 if !names_delay && seen.retry_s.is_none() {
@@ -172,7 +200,7 @@ fn trials(seen: &Seen, first: &Guess, pairs: &Pairs, wire_loss: Option<f64>) -> 
                 }
                 for wire_loss in [Some(0.0), wire_loss].into_iter().flatten() {
                     let guess = Guess {
-                        is_open,
+                        apart,
                         profile,
                         names_delay,
                         wire_loss,
@@ -234,6 +262,9 @@ fn observed(text: &str) -> Option<Shown> {
 
 /// Retries for each frame below which their number says little: a flow's begin alone makes some.
 const RETRIES_UNSURE: f64 = 0.03;
+/// What the bytes of each flow count for beside those of all: which flow wins where they crowd each
+/// other out is chance.
+const EACH_FLOW: f64 = 0.25;
 /// What their number counts for beside bytes, of which one is sure.
 const RETRIES_WEIGHT: f64 = 0.5;
 /// Parts of that loss that are tried at last.
@@ -245,6 +276,8 @@ const SUPPOSED: f64 = 0.05;
 /// A distance that chance alone makes.
 const NEAR: f64 = 0.06;
 /// How often what the links lose is set anew.
-const ROUNDS: u64 = 4;
+const ROUNDS: usize = 4;
+/// From how many guesses.
+const STARTS: usize = 4;
 /// Nodes times seconds above which no scenario is tried: some minutes of work.
 const WORK_MAX: f64 = 20_000.0;

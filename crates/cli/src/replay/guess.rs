@@ -12,8 +12,8 @@ pub(super) struct Guess {
     /// The part of the loss that all links have: noise at every receiver, which leaves signals as
     /// strong as they are.
     pub(super) even_loss: f64,
-    /// Whether nodes with a common neighbour, that were never heard to talk, sense each other.
-    pub(super) is_open: bool,
+    /// How nodes with a common neighbour hear each other that were never heard to talk.
+    pub(super) apart: Apart,
     pub(super) profile: &'static str,
     /// Whether the delay before retries is named, which turns pacing off.
     pub(super) names_delay: bool,
@@ -40,7 +40,7 @@ impl Guess {
                 .map(|(pair, counts)| (*pair, delivery(*counts)))
                 .collect(),
             even_loss: 0.0,
-            is_open: false,
+            apart: Apart::Overheard,
             profile: PROFILES[0],
             names_delay: true,
             wire_loss: 0.0,
@@ -85,6 +85,30 @@ impl Guess {
             guess.even_loss = guess.least_loss();
         }
         guess
+    }
+}
+
+/// How well two nodes hear each other.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Apart {
+    /// Not at all.
+    Unheard,
+    /// They read each other's frames where the air is free, and do not wait for one another.
+    Overheard,
+    /// They wait for one another.
+    Sensed,
+}
+
+impl Apart {
+    pub(super) const ALL: [Self; 3] = [Self::Unheard, Self::Overheard, Self::Sensed];
+
+    /// The gain between them, dB; none where there is no link.
+    pub(super) fn gain_db(self) -> Option<f64> {
+        match self {
+            Self::Unheard => None,
+            Self::Overheard => Some(-87.0),
+            Self::Sensed => Some(-75.0),
+        }
     }
 }
 

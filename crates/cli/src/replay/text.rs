@@ -58,20 +58,24 @@ pub(super) fn scenario(seen: &Seen, name: &str, guess: &Guess) -> String {
     text
 }
 
-/// Gains both ways of every link, and of pairs with a common neighbour that were not heard.
+/// Gains both ways of every link, and of pairs with a common neighbour as the guess has them.
 fn links(guess: &Guess) -> BTreeMap<(usize, usize), f64> {
     let mut gains = BTreeMap::new();
+    // Where all links lose alike, a link that seems to lose a little more has met other frames.
+    let lossless = match guess.even_loss > 0.0 {
+        true => LOSSLESS_BESIDE_NOISE,
+        false => LOSSLESS,
+    };
     for ((a, b), delivery) in &guess.delivery {
         let gain = match delivery / (1.0 - guess.even_loss) {
-            whole if whole >= LOSSLESS => STRONG_DB,
+            whole if whole >= lossless => STRONG_DB,
             share => gain(share).unwrap_or(WEAK_DB),
         };
         gains.insert((*a, *b), gain);
         gains.insert((*b, *a), gain);
     }
-    let behind = match guess.is_open {
-        true => SENSED_DB,
-        false => BEHIND_DB,
+    let Some(behind) = guess.apart.gain_db() else {
+        return gains;
     };
     let direct: Vec<(usize, usize)> = gains.keys().copied().collect();
     for (a, b) in &direct {
@@ -188,13 +192,10 @@ const ATTEMPT_S: f64 = 0.009;
 const HANDOVER_S: f64 = 0.008;
 /// A link that loses less than this loses nothing.
 const LOSSLESS: f64 = 0.9995;
+const LOSSLESS_BESIDE_NOISE: f64 = 0.97;
 /// A link of which nothing is lost, as in TCPlp's testbed.
 const STRONG_DB: f64 = -62.0;
 const WEAK_DB: f64 = -101.0;
-/// How two nodes hear each other that have a neighbour between them there.
-const BEHIND_DB: f64 = -87.0;
-/// How two such nodes hear each other that wait for one another.
-const SENSED_DB: f64 = -75.0;
 /// Flows written.
 const FLOWS_MAX: usize = 64;
 const WINDOW_MAX: u64 = 32;
