@@ -142,6 +142,8 @@ fn summary(args: &Args, runs: &[Run], report: &Report) -> Value {
     json!({
         "seed": args.seed,
         "runs": report.runs,
+        "runs_of_networks": report.tally.networks,
+        "runs_all_on": report.tally.all_on,
         "complete": report.runs == runs.len() as u64,
         "seconds": report.seconds,
         "failures": failures.collect::<Vec<_>>(),
@@ -266,6 +268,8 @@ fn counts(report: &Report) -> Vec<(&'static str, u64)> {
     let (tally, sessions) = (&report.tally, &report.sessions);
     let (sleep, seals, outsiders) = (&tally.sleep, &tally.seals, &tally.outsiders);
     vec![
+        ("runs of networks", tally.networks),
+        ("runs with everything on", tally.all_on),
         ("connections, both ends", sessions.sessions),
         ("read to their end", sessions.finished),
         ("gone with their node", sessions.died),

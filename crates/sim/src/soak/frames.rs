@@ -8,7 +8,7 @@ use motet::node::Node;
 use motet::time::{Duration, Instant};
 
 use super::seals::SealTally;
-use crate::net::network::RADIO;
+use crate::net::network::{BESIDE, RADIO};
 
 /// Frames as MACs count them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -124,6 +124,9 @@ impl Frames {
 /// that a condition fired was delivered or is sent again, and none has waited for its condition
 /// longer than it may.
 pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
+    if let Some(Link::Ble(ble)) = node.link(BESIDE) {
+        check_channels(ble)?;
+    }
     let radio = match node.link(RADIO) {
         Some(Link::Mesh(radio)) => radio,
         Some(Link::Ble(ble)) => return check_channels(ble),

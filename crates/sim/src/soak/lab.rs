@@ -26,7 +26,7 @@ use super::{RunTally, Seen, outsiders};
 use crate::Arena;
 use crate::air::gains::Gains;
 use crate::net::faults::Faults;
-use crate::net::network::{HostOptions, Joining, Network, RADIO, Tables};
+use crate::net::network::{BESIDE, HostOptions, Joining, Network, RADIO, Tables};
 use crate::net::outages::Outages;
 use crate::net::run::{self, Next};
 use crate::net::world::World;
@@ -45,6 +45,8 @@ struct Lab<'m> {
     is_quiet: bool,
     /// Whether some motes sleep.
     sleeps: bool,
+    /// Nodes of the mesh, in front of those on Bluetooth LE beside it.
+    in_mesh: usize,
     /// If motes find their parents by RPL: the path gains without faults.
     gains: Option<Gains>,
     /// Nodes that are off, and when they come back.
@@ -77,6 +79,11 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     let mut seen = Seen::default();
     let is_rpl = options.joining == Joining::Rpl;
     let sleeps = options.has_sleepers();
+    let is_all_on = options.is_mixed();
+    let in_mesh = match is_all_on {
+        true => options.nodes.len() - options.ble_motes(),
+        false => options.nodes.len(),
+    };
     let attackers = outsiders::names(&options);
     let gains = is_rpl.then(|| options.gains.clone());
     let network = match Network::new(options, &arena) {
@@ -98,12 +105,17 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
         span,
         is_quiet: false,
         sleeps,
+        in_mesh,
         gains,
         outages: Outages::default(),
         lost_counts: Frames::default(),
         seals: Seals::default(),
         active_outsiders: outsiders.map(|outsiders| ActiveOutsiders::new(seed, outsiders, span)),
-        tally: RunTally::default(),
+        tally: RunTally {
+            networks: 1,
+            all_on: u64::from(is_all_on),
+            ..RunTally::default()
+        },
         dice,
     };
     let failure = lab.go().err();
@@ -162,7 +174,7 @@ impl<'m> Lab<'m> {
                 .active_outsiders
                 .as_ref()
                 .is_some_and(ActiveOutsiders::misleads);
-            routing::check(&mut self.network, is_misled)?;
+            routing::check(&mut self.network, self.in_mesh, is_misled)?;
         }
         self.check_recovery()
     }
@@ -226,13 +238,13 @@ impl<'m> Lab<'m> {
     /// key that the node's host requests by its own timer.
     fn check_timers(&self, number: usize) -> Result<(), String> {
         let node = self.network.world.node(number);
-        let is_waiting = match node.link(RADIO) {
+        let is_waiting = [RADIO, BESIDE].iter().any(|id| match node.link(*id) {
             Some(Link::Mesh(radio)) => {
                 radio.mac().queue_len() > 0 || self.network.world.awaits_key(number)
             }
             Some(Link::Ble(ble)) => ble.is_busy(),
             _ => false,
-        };
+        });
         // A node that copies is called when it has done so.
         let is_busy = !self.network.world.may_reboot(number);
         match self.sessions.outstanding(number, node.tcp()) {
@@ -286,7 +298,7 @@ impl<'m> Lab<'m> {
 
     /// A node goes off, or a link is worse for a while, where motes may find other ways.
     fn break_something(&mut self, end: Instant) -> Result<(), String> {
-        let (now, nodes) = (self.now(), self.network.mesh_nodes());
+        let (now, nodes) = (self.now(), self.in_mesh);
         let Some(gains) = &self.gains else {
             return Ok(());
         };
@@ -353,6 +365,10 @@ impl<'m> Lab<'m> {
             syn_retransmissions_max: 6,
             user_timeout_ms: 0,
             ..settings::config(&mut self.dice, window)
+        };
+        let config = Config {
+            ecn: config.ecn || self.tally.all_on > 0,
+            ..config
         };
         let places = match node.checked_sub(self.network.mesh_nodes()) {
             Some(_) => [HostOptions::new("").connections, Tables::RELAY.half_open],

@@ -12,6 +12,7 @@ use motet::time::Duration;
 use motet::wire::ieee802154::Level;
 
 use super::dice::Dice;
+use super::everything;
 use super::outsiders::Outsiders;
 use crate::air::gains::{ChainAir, Gains, LogDistance};
 use crate::air::profile::Profile;
@@ -24,7 +25,7 @@ use crate::net::network::{
 
 /// A random network that holds together, and what outsiders do to it.
 pub(super) fn network(dice: &mut Dice, seed: u64) -> (NetworkOptions, Option<Outsiders>) {
-    let mut options = undisturbed(dice, seed);
+    let mut options = everything::network(seed).unwrap_or_else(|| undisturbed(dice, seed));
     let mut outsiders = Outsiders::of(seed);
     if let Some(outsiders) = &mut outsiders {
         outsiders.prepare(&mut options, seed);

@@ -11,6 +11,7 @@
 mod content;
 mod coverage;
 mod dice;
+mod everything;
 mod frames;
 mod lab;
 mod lender;
@@ -120,6 +121,10 @@ pub struct RunTally {
     pub seals: SealTally,
     /// Counts of what outsiders have done.
     pub outsiders: OutsiderTally,
+    /// Runs of a network.
+    pub networks: u64,
+    /// How many of these had everything on.
+    pub all_on: u64,
     /// Calls in a row at one instant.
     pub(crate) late: u64,
 }
@@ -233,6 +238,8 @@ impl RunTally {
         self.sleep.add(&other.sleep);
         self.seals.add(&other.seals);
         self.outsiders.add(&other.outsiders);
+        self.networks += other.networks;
+        self.all_on += other.all_on;
     }
 }
 
@@ -283,12 +290,41 @@ mod tests {
         let labs = runs.iter().filter(|run| run.level == Level::Lab);
         let over_ble = |run: &&Run| {
             let mut dice = Dice::new(run.seed, lab::PURPOSE);
-            mesh::network(&mut dice, run.seed).0.ble.is_some()
+            let (options, _) = mesh::network(&mut dice, run.seed);
+            options.ble.is_some() && !options.is_mixed()
         };
         let shortest = labs.filter(over_ble).min_by_key(|run| run.span.as_millis());
         let shortest = *shortest.expect("one in five");
         let report = soak(&[shortest], false).0;
         assert_eq!(report.failures, []);
+        assert!(report.sessions.finished > 0, "{report:?}");
+    }
+
+    /// Everything on, with an attacker, motes asleep and a key that rotates.
+    #[test]
+    fn half_of_the_networks_have_everything_on() {
+        let runs = plan(1, 400_000.0);
+        let labs = runs.iter().filter(|run| run.level == Level::Lab);
+        let is_all_on = |run: &&Run| everything::network(run.seed).is_some();
+        let share = labs.clone().filter(is_all_on).count() as f64 / labs.clone().count() as f64;
+        assert!((0.4..0.6).contains(&share), "{share}");
+        let is_attacked = |run: &&Run| {
+            everything::network(run.seed).is_some_and(|options| {
+                let security = options.security.as_ref();
+                options.has_sleepers()
+                    && !options.attackers.is_empty()
+                    && security.is_some_and(|it| it.rotates_after.is_some())
+            })
+        };
+        let shortest = labs
+            .filter(is_attacked)
+            .min_by_key(|run| run.span.as_millis());
+        let shortest = *shortest.expect("one in ten or so");
+        let report = soak(&[shortest], false).0;
+        assert_eq!(report.failures, []);
+        assert_eq!((report.tally.networks, report.tally.all_on), (1, 1));
+        let (sleep, seals) = (report.tally.sleep, report.tally.seals);
+        assert!(sleep.polls > 0 && seals.opened > 0, "{sleep:?} {seals:?}");
         assert!(report.sessions.finished > 0, "{report:?}");
     }
 
@@ -321,6 +357,7 @@ mod tests {
             let (options, _) = mesh::network(&mut dice, run.seed);
             let mut attackers = options.attackers.iter();
             options.security.is_some()
+                && !options.is_mixed()
                 && attackers.any(|attacker| attacker.frames == Frames::Replayed)
         };
         let shortest = labs.filter(replays).min_by_key(|run| run.span.as_millis());

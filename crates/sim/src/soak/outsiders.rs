@@ -118,6 +118,9 @@ impl Outsiders {
             kind: Host::Outside,
             ..HostOptions::new("outside")
         });
+        if options.is_mixed() {
+            return self.join_everything(options, &mut dice);
+        }
         if options.ble.is_some() {
             self.what = OutsiderScenario::Floods;
             self.reboots_every = None;
@@ -132,6 +135,21 @@ impl Outsiders {
             OutsiderScenario::Floods => {}
             OutsiderScenario::Children => have_children(options, &mut dice),
             OutsiderScenario::Floor => crowd_together(options, (&mut dice, seed)),
+        }
+    }
+
+    /// What outsiders do where everything is on, which takes the place of what they were to be:
+    /// strangers' frames, packets from the Internet, relays that reboot.
+    fn join_everything(&mut self, options: &mut NetworkOptions, dice: &mut Dice) {
+        match self.what {
+            OutsiderScenario::Strangers | OutsiderScenario::Forgers => {
+                add_strangers(options, dice);
+                self.what = OutsiderScenario::Strangers;
+            }
+            _ => self.what = OutsiderScenario::Floods,
+        }
+        if self.what == OutsiderScenario::Floods && self.floods.is_empty() {
+            self.floods.push(flood(dice));
         }
     }
 }
@@ -172,6 +190,11 @@ fn flood(dice: &mut Dice) -> Strangers {
 fn be_strange(options: &mut NetworkOptions, dice: &mut Dice) {
     wake(options);
     mesh::give_key(options, dice);
+    add_strangers(options, dice);
+}
+
+/// The attackers of [`be_strange`].
+fn add_strangers(options: &mut NetworkOptions, dice: &mut Dice) {
     let relays = (options.nodes.len() as u32 - 1).min(3);
     for _ in 0..dice.range(1, 2) {
         let forgery = dice.pick(&[Forgery::Source, Forgery::Number, Forgery::Ack]);

@@ -58,12 +58,16 @@ pub(super) fn link_changes(
     changes
 }
 
-/// Lets a mesh in which nothing is broken any more find its paths, then rest for longer than any
+/// Lets a mesh of `nodes` nodes in which nothing is broken any more find its paths, then rest for longer than any
 /// route lives. `is_misled`: somebody has spoken in the names of others, and was believed.
 ///
 /// # Errors
 /// Which mote has no way up, or is not where the border router believes it.
-pub(super) fn check(network: &mut Network<'_>, is_misled: bool) -> Result<(), String> {
+pub(super) fn check(
+    network: &mut Network<'_>,
+    nodes: usize,
+    is_misled: bool,
+) -> Result<(), String> {
     let misled = match is_misled {
         true => REPEATED_WITHIN,
         false => Duration::ZERO,
@@ -72,7 +76,7 @@ pub(super) fn check(network: &mut Network<'_>, is_misled: bool) -> Result<(), St
         let until = network.world.now() + wait;
         let mut wrong = None;
         let is_well = run::run(network, until + SETTLED_WITHIN, |network| {
-            wrong = fault_of(network);
+            wrong = fault_of(network, nodes);
             match wrong {
                 None => Next::Over,
                 Some(_) => Next::At(network.world.now() + LOOK_EVERY),
@@ -87,8 +91,8 @@ pub(super) fn check(network: &mut Network<'_>, is_misled: bool) -> Result<(), St
 }
 
 /// The fault of the tree, if it has one.
-fn fault_of(network: &Network<'_>) -> Option<String> {
-    for mote in 1..network.mesh_nodes() {
+fn fault_of(network: &Network<'_>, nodes: usize) -> Option<String> {
+    for mote in 1..nodes {
         let Some(way) = moves::way_up(network, mote) else {
             return Some(format!("mote {mote} has no way up"));
         };

@@ -48,7 +48,10 @@ impl Lab<'_> {
         for node in 0..self.network.mesh_nodes() {
             sum.add(&Frames::of(world.node(node)));
         }
-        let on_air: u64 = world.links().map(|(_, tally)| tally.frames).sum();
+        let in_mesh =
+            |((from, to), _): &((usize, usize), _)| *from < self.in_mesh && *to < self.in_mesh;
+        let on_air = world.links().filter(in_mesh);
+        let on_air: u64 = on_air.map(|(_, tally)| tally.frames).sum();
         let fates = |tally: &LinkTally| tally.frame_fates.iter().sum::<u64>();
         if let Some(((from, to), tally)) = world.links().find(|(_, t)| fates(t) != t.frames) {
             return Err(format!(
