@@ -31,10 +31,14 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 52] = [
+pub(crate) const SETS: [(&str, &str); 53] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
+    (
+        "leaves",
+        "the same, for neighbours that take no part in RPL, too",
+    ),
     ("rpl,root", "the root of a mesh without TCP"),
     ("relay,security", "a relay with a key, without TCP"),
     ("relay,sleepy", "a parent of nodes that sleep, without TCP"),
@@ -60,7 +64,7 @@ pub(crate) const SETS: [(&str, &str); 52] = [
     ("offload,security,tcp", "`motet-c` with a key"),
     ("offload,sleepy,tcp", "`motet-c` that sleeps"),
     (
-        "offload,rpl,sleepy,tcp",
+        "leaves,offload,sleepy,tcp",
         "`motet-c` as a router of the mesh, whose neighbours may sleep",
     ),
     (
@@ -68,11 +72,11 @@ pub(crate) const SETS: [(&str, &str); 52] = [
         "`motet-c` that joins with a key of its own",
     ),
     (
-        "offload,rpl,security,sleepy,tcp",
+        "leaves,offload,security,sleepy,tcp",
         "`motet-c` as a router of a mesh with a key",
     ),
     (
-        "join,offload,rpl,sleepy,tcp",
+        "join,leaves,offload,sleepy,tcp",
         "`motet-c` with all that it has",
     ),
     ("relay,security,tcp", "a relay with a key and applications"),
@@ -115,21 +119,21 @@ pub(crate) const SETS: [(&str, &str); 52] = [
         "`motet-embassy` above another stack, which answers for itself",
     ),
     ("router,tcp", "a router whose routes are configured"),
-    ("cit,pace,router,rpl,tcp", "`motet-embassy`"),
+    ("cit,leaves,pace,router,tcp", "`motet-embassy`"),
     (
-        "cit,offload,pace,router,rpl,tcp",
+        "cit,leaves,offload,pace,router,tcp",
         "`motet-embassy` for a radio that makes attempts by itself",
     ),
     (
-        "cit,pace,router,rpl,security,tcp",
+        "cit,leaves,pace,router,security,tcp",
         "`motet-embassy` with a key",
     ),
     (
-        "cit,pace,router,rpl,sleepy,tcp",
+        "cit,leaves,pace,router,sleepy,tcp",
         "`motet-embassy` that sleeps, or keeps packets for others that do",
     ),
     (
-        "cit,pace,rpl,security,sleepy,tcphc,tcple",
+        "cit,leaves,pace,security,sleepy,tcphc,tcple",
         "a mote with all parts, whose size is measured",
     ),
     ("default", "what is on by default"),

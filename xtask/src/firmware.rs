@@ -99,6 +99,11 @@ pub(crate) fn build_with_rpl(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, RPL_COST, ["rpl", "rpl,trap-panics"])
 }
 
+/// Builds [`RPL_COST`] with leaves, too; gives the lines that can panic.
+pub(crate) fn build_with_leaves(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(workspace, RPL_COST, ["leaves", "leaves,trap-panics"])
+}
+
 /// Builds [`SECURITY_COST`] without link security.
 pub(crate) fn build_without_security(workspace: &Workspace) -> Result<()> {
     let (good, output) = build(workspace, &router(SECURITY_COST, "relay"))?;

@@ -28,8 +28,8 @@ use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
 use cost::{
-    ble_cost, rpl_cost, security_cost, sleepy_cost, small_tcp_cost, tcp_cost, tcple_cost,
-    thread_cost,
+    ble_cost, leaves_cost, rpl_cost, security_cost, sleepy_cost, small_tcp_cost, tcp_cost,
+    tcple_cost, thread_cost,
 };
 use verdicts::{
     ble_verdict, full_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict,
@@ -51,7 +51,7 @@ const GROWTH_SHARE: u32 = 200;
 const DATA_MAX: u32 = 512;
 
 /// How many figures there are.
-const FIGURES: usize = 23;
+const FIGURES: usize = 24;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -68,11 +68,15 @@ struct Sizes {
     /// cookies. None in a snapshot of before.
     #[serde(default)]
     tcp_small_text_bytes: Option<u32>,
-    /// Code and constants that RPL adds to a router without TCP: registration by its neighbours and
-    /// routing headers, compressed and not, belong to it.
+    /// Code and constants that RPL adds to a router without TCP: routing headers, compressed and
+    /// not, and advertisements of what the mesh shares belong to it, leaves do not.
     rpl_text_bytes: u32,
     /// Static RAM that RPL adds to it, with eight neighbours that may become its parent.
     rpl_ram_bytes: u32,
+    /// Code and constants that leaves add to it: their registrations, and what the root hears of
+    /// them. None in a snapshot of before.
+    #[serde(default)]
+    leaves_text_bytes: Option<u32>,
     /// Code and constants that a link over Bluetooth LE adds to a mote with TCP and another link:
     /// the host above the controller with its L2CAP, and RFC 7668. None in a snapshot of before.
     #[serde(default)]
@@ -136,6 +140,7 @@ impl Sizes {
             ("tcp_small_text_bytes", self.tcp_small_text_bytes),
             ("rpl_text_bytes", Some(self.rpl_text_bytes)),
             ("rpl_ram_bytes", Some(self.rpl_ram_bytes)),
+            ("leaves_text_bytes", self.leaves_text_bytes),
             ("ble_text_bytes", self.ble_text_bytes),
             ("ble_ram_bytes", self.ble_ram_bytes),
             ("tcple_text_bytes", self.tcple_text_bytes),
@@ -310,6 +315,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
     let small = small_tcp_cost(workspace)?;
     let rpl = rpl_cost(workspace)?;
+    let leaves = leaves_cost(workspace)?;
     let ble = ble_cost(workspace)?;
     let tcple = tcple_cost(workspace)?;
     let security = security_cost(workspace)?;
@@ -327,6 +333,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         tcp_small_text_bytes: Some(small.text_bytes),
         rpl_text_bytes: rpl.text_bytes,
         rpl_ram_bytes: rpl.ram_bytes,
+        leaves_text_bytes: Some(leaves.text_bytes),
         ble_text_bytes: Some(ble.text_bytes),
         ble_ram_bytes: Some(ble.ram_bytes),
         tcple_text_bytes: Some(tcple.text_bytes),
@@ -359,6 +366,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
             node.panics,
             small.panics,
             rpl.panics,
+            leaves.panics,
             ble.panics,
             tcple.panics,
             security.panics,
@@ -552,6 +560,7 @@ mod tests {
         tcp_small_text_bytes: None,
         rpl_text_bytes: 12_000,
         rpl_ram_bytes: 500,
+        leaves_text_bytes: None,
         ble_text_bytes: None,
         ble_ram_bytes: None,
         tcple_text_bytes: None,

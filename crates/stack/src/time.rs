@@ -18,7 +18,7 @@ impl Instant {
     pub const ORIGIN: Self = Self(0);
 
     /// An instant that never comes: stands for no deadline.
-    #[cfg(feature = "rpl")]
+    #[cfg(feature = "leaves")]
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
     /// The instant `us` microseconds after the origin.

@@ -44,7 +44,7 @@ pub(crate) use rpl_routes::RplRoutes;
 pub(crate) use rpl_routes::{Contradiction, DodagPosition};
 #[cfg(feature = "rpl")]
 pub use source_routes::Step;
-#[cfg(feature = "rpl")]
+#[cfg(all(feature = "rpl", feature = "root"))]
 pub(crate) use source_routes::StepError;
 
 use address::Addresses;

@@ -20,8 +20,8 @@ use crate::time::{Duration, Instant};
 use crate::wire::ndp::registration;
 use crate::wire::{lollipop, same};
 
-/// Whether this build keeps registrations: without RPL a router could not announce the addresses.
-pub(crate) const IS_SUPPORTED: bool = cfg!(feature = "rpl");
+/// Whether this build keeps registrations. Without RPL a router could not announce the addresses.
+pub(crate) const IS_SUPPORTED: bool = cfg!(feature = "leaves");
 
 /// Whether this build can be a router of neighbours. Without the feature a mote only sends and
 /// receives its own packets, and the code for advertising is left out.
@@ -117,7 +117,7 @@ pub(crate) struct Request {
 }
 
 /// A registration that has begun, was renewed or is over.
-#[cfg(feature = "rpl")]
+#[cfg(feature = "leaves")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Change {
     /// The identifier of the address, which lies in the mesh's prefix.
@@ -135,7 +135,7 @@ pub(crate) struct Change {
 /// Memory for one registered address (RFC 8505), lent by the caller.
 #[derive(Clone, Debug)]
 #[cfg_attr(
-    not(feature = "rpl"),
+    not(feature = "leaves"),
     expect(dead_code, reason = "only RPL asks what its leaves want of it")
 )]
 pub struct Registration {
@@ -198,7 +198,7 @@ impl Registration {
         self.state != State::Free && same(&self.iid, &iid)
     }
 
-    #[cfg(feature = "rpl")]
+    #[cfg(feature = "leaves")]
     const fn change(&self) -> Change {
         Change {
             iid: self.iid,
@@ -229,16 +229,16 @@ impl Registration {
 pub(crate) struct NeighborCache<'m> {
     table: &'m mut [Registration],
     /// The entry that [`Self::next_due`] looks at first.
-    #[cfg(feature = "rpl")]
+    #[cfg(feature = "leaves")]
     due_from: u8,
     /// When the first registration ends, unless it is renewed; none: [`Instant::NEVER`].
-    #[cfg(feature = "rpl")]
+    #[cfg(feature = "leaves")]
     ends_first: Instant,
     /// Whether an entry waits for its neighbour to acknowledge a frame.
-    #[cfg(feature = "rpl")]
+    #[cfg(feature = "leaves")]
     has_tentative: bool,
     /// Whether `poll_change` may find something.
-    #[cfg(feature = "rpl")]
+    #[cfg(feature = "leaves")]
     has_changed: bool,
     counters: RegistrationCounters,
 }
@@ -248,13 +248,13 @@ impl<'m> NeighborCache<'m> {
         table.fill(Registration::EMPTY);
         Self {
             table,
-            #[cfg(feature = "rpl")]
+            #[cfg(feature = "leaves")]
             due_from: 0,
-            #[cfg(feature = "rpl")]
+            #[cfg(feature = "leaves")]
             ends_first: Instant::NEVER,
-            #[cfg(feature = "rpl")]
+            #[cfg(feature = "leaves")]
             has_tentative: false,
-            #[cfg(feature = "rpl")]
+            #[cfg(feature = "leaves")]
             has_changed: false,
             counters: RegistrationCounters::default(),
         }
@@ -277,7 +277,7 @@ impl<'m> NeighborCache<'m> {
 
     /// The registered entries, without the tentative ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Registration> {
-        let held = |entry: &&Registration| entry.state == State::Registered;
+        let held = |entry: &&Registration| IS_SUPPORTED && entry.state == State::Registered;
         self.table.iter().filter(held)
     }
 
@@ -381,7 +381,7 @@ impl<'m> NeighborCache<'m> {
 }
 
 /// Changes of registrations without a request.
-#[cfg(feature = "rpl")]
+#[cfg(feature = "leaves")]
 impl NeighborCache<'_> {
     /// The neighbour has acknowledged a frame: it is there.
     pub(crate) fn on_acknowledged(&mut self, by: Iid, now: Instant) {
@@ -440,8 +440,8 @@ impl NeighborCache<'_> {
     }
 }
 
-/// A build without RPL keeps none.
-#[cfg(not(feature = "rpl"))]
+/// A build without the feature keeps none.
+#[cfg(not(feature = "leaves"))]
 impl NeighborCache<'_> {
     pub(crate) const fn on_acknowledged(&mut self, _: Iid, _: Instant) {}
 
@@ -457,7 +457,7 @@ impl NeighborCache<'_> {
 }
 
 /// Reports to the root about leaves, for which this router speaks (RFC 9010).
-#[cfg(feature = "rpl")]
+#[cfg(feature = "leaves")]
 impl NeighborCache<'_> {
     /// The next change that was not returned before, each registration by itself.
     pub(crate) fn poll_change(&mut self) -> Option<Change> {

@@ -10,12 +10,13 @@ use core::net::Ipv6Addr;
 
 use super::icmp::ErrorKind;
 #[cfg(feature = "root")]
-use super::source_routes::Path;
-use super::source_routes::{SourceRoutes, Step, StepError};
+use super::source_routes::{Path, StepError};
+use super::source_routes::{SourceRoutes, Step};
 use super::{
     Disposition, Iid, Ingress, InterfaceId, NEXT_HEADER_AT, Neighbour, NextHop, PacketDrop, Turn,
     accept_extension, iid_of,
 };
+#[cfg(feature = "root")]
 use crate::time::Instant;
 use crate::wire::ipv6::{Extensions, HEADER_LEN, Header};
 use crate::wire::rpl_option::{self, Rpi};
@@ -81,7 +82,10 @@ impl<'m> RplRoutes<'m> {
     pub(crate) const fn place(&self) -> Option<&DodagPosition> {
         self.place.as_ref()
     }
+}
 
+#[cfg(feature = "root")]
+impl RplRoutes<'_> {
     /// Adds or replaces the step to a mote; one that ends at once is lost from now on. Returns
     /// whether another parent would be better.
     ///
@@ -90,10 +94,7 @@ impl<'m> RplRoutes<'m> {
     pub(crate) fn set_step(&mut self, step: Step, now: Instant) -> Result<bool, StepError> {
         self.routes.set(step, now)
     }
-}
 
-#[cfg(feature = "root")]
-impl RplRoutes<'_> {
     /// The parent could not pass a packet on to a mote. Returns whether that was a step.
     pub(crate) fn lose_step(&mut self, child: Iid, parent: Iid) -> bool {
         self.routes.lose(child, parent)

@@ -10,6 +10,7 @@ use core::net::Ipv6Addr;
 use super::{Iid, InterfaceId, Neighbour, NextHop, iid_of};
 use crate::limits::ROUTE_HOPS_MAX;
 use crate::time::Instant;
+#[cfg(feature = "root")]
 use crate::wire::lollipop;
 
 /// One mote in a root's table, which is a slice of them lent to the node.
@@ -40,6 +41,7 @@ pub struct Step {
 pub(super) struct SourceRoutes<'m> {
     steps: &'m mut [Option<Step>],
     /// Where the next search for a step that leads nowhere begins.
+    #[cfg(feature = "root")]
     searched: usize,
     /// The root's address in the DODAG, and the interface towards it.
     #[cfg(feature = "root")]
@@ -68,6 +70,7 @@ impl Path {
 }
 
 /// Why a step was not taken.
+#[cfg(feature = "root")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StepError {
     /// The step that is known of the mote is newer.
@@ -84,7 +87,10 @@ impl<'m> SourceRoutes<'m> {
     pub(super) fn lend(&mut self, steps: &'m mut [Option<Step>]) {
         steps.fill(None);
         self.steps = steps;
-        self.searched = 0;
+        #[cfg(feature = "root")]
+        {
+            self.searched = 0;
+        }
     }
 
     pub(super) const fn into_memory(self) -> &'m mut [Option<Step>] {
@@ -112,7 +118,10 @@ impl<'m> SourceRoutes<'m> {
         self.root()
             .is_some_and(|(root, _)| prefix(&root) == prefix(dst))
     }
+}
 
+#[cfg(feature = "root")]
+impl SourceRoutes<'_> {
     /// Adds or replaces the step to a mote. A step whose lifetime is over marks the mote as lost.
     /// Returns whether the step has been lost repeatedly, so that another parent would be better.
     ///
@@ -220,7 +229,6 @@ impl<'m> SourceRoutes<'m> {
 
     /// The motes find their places anew: the ways that are known keep out nothing that comes by
     /// another.
-    #[cfg(feature = "root")]
     pub(super) fn doubt(&mut self) {
         let root = self.root().map(|(root, _)| iid_of(&root));
         for step in self.steps.iter_mut().flatten() {
@@ -248,10 +256,7 @@ impl<'m> SourceRoutes<'m> {
         })
         .is_some()
     }
-}
 
-#[cfg(feature = "root")]
-impl SourceRoutes<'_> {
     /// Whether any step is lost.
     pub(super) fn has_lost(&self) -> bool {
         self.steps.iter().flatten().any(|step| step.is_lost)
@@ -311,14 +316,17 @@ impl SourceRoutes<'_> {
 }
 
 /// Stands for the neighbour by which a step came that was known before the DODAG's version changed.
+#[cfg(feature = "root")]
 const NOBODY: Iid = [0; 8];
 
 /// Places of a full table that are looked at for a step that leads nowhere when a message needs
 /// room.
+#[cfg(feature = "root")]
 const ASTRAY_LOOKS: usize = 16;
 
 /// Losses of one step after which its mote should look for another parent: the first may be of a
 /// mote that was switched off for a while.
+#[cfg(feature = "root")]
 const LOSSES_BAD: u8 = 2;
 
 #[cfg(test)]

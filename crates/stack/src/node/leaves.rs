@@ -10,7 +10,9 @@ use core::net::Ipv6Addr;
 use super::routing::State;
 use super::{Node, mesh_mut};
 use crate::ip::neighbor_cache::{Change, NeighborCache};
-use crate::ip::{self, Ingress, Neighbour, NextHop, PacketDrop, Prefix, Route, Step, StepError};
+use crate::ip::{self, Ingress, Neighbour, NextHop, PacketDrop, Prefix, Route};
+#[cfg(feature = "root")]
+use crate::ip::{Step, StepError};
 use crate::rpl::{Leaf, LeafOutcome};
 use crate::time::{Duration, Instant};
 use crate::wire::ipv6::Header;
@@ -51,9 +53,7 @@ impl<'m> Node<'m> {
 
     /// A leaf has come, was renewed or has gone.
     fn on_leaf(&mut self, change: &Change, now: Instant) {
-        let Self {
-            routing, ip, links, ..
-        } = self;
+        let Self { routing, ip, .. } = self;
         let Some(routing) = routing.as_mut() else {
             return;
         };
@@ -61,6 +61,7 @@ impl<'m> Node<'m> {
         if change.instance.is_some() && change.instance != dodag {
             return;
         }
+        #[cfg(feature = "root")]
         if routing.is_root() {
             let minutes = u64::from(change.lifetime_min);
             let step = Step {
@@ -73,7 +74,7 @@ impl<'m> Node<'m> {
                 via: ip.iid_on(routing.interface),
                 until: now + Duration::from_secs(60 * minutes),
             };
-            let mesh = mesh_mut(links, routing.interface);
+            let mesh = mesh_mut(self.links, routing.interface);
             match (ip.rpl_mut().set_step(step, now), mesh) {
                 (Err(StepError::Full), _) => ip.counters.count(PacketDrop::NoRoute),
                 (Err(StepError::Old), Some(mesh)) => mesh.end_registration(change.iid, ip),

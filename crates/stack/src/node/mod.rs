@@ -27,7 +27,10 @@ mod joining;
 #[cfg(not(feature = "join"))]
 #[path = "joining_absent.rs"]
 mod joining;
-#[cfg(feature = "rpl")]
+#[cfg(feature = "leaves")]
+mod leaves;
+#[cfg(all(feature = "rpl", not(feature = "leaves")))]
+#[path = "leaves_absent.rs"]
 mod leaves;
 #[cfg(feature = "rpl")]
 mod routing;

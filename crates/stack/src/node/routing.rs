@@ -36,6 +36,7 @@ pub(super) struct State<'m> {
     pub(super) rpl: Rpl<'m>,
     pub(super) interface: InterfaceId,
     /// When to look for a leaf that the root is to hear of.
+    #[cfg(feature = "leaves")]
     pub(super) leaves_at: Option<Instant>,
     pub(super) root: Root,
 }
@@ -90,6 +91,7 @@ impl<'m> Node<'m> {
         self.routing = Some(State {
             rpl,
             interface: id,
+            #[cfg(feature = "leaves")]
             leaves_at: None,
             root: Root::new(now),
         });
@@ -118,10 +120,11 @@ impl<'m> Node<'m> {
         let Some(routing) = self.routing.as_ref() else {
             return;
         };
-        let State { rpl, leaves_at, .. } = routing;
+        let rpl = &routing.rpl;
         deadlines.add(rpl.next_deadline());
         deadlines.add(routing.root.deadline());
-        deadlines.add(leaves_at.filter(|_| rpl.can_advertise_leaf()));
+        #[cfg(feature = "leaves")]
+        deadlines.add(routing.leaves_at.filter(|_| rpl.can_advertise_leaf()));
     }
 
     /// Carries out what RPL wants.
@@ -147,7 +150,9 @@ impl<'m> Node<'m> {
                 rpl::RplAction::Send { to, message } => self.send_routing(to, message),
                 rpl::RplAction::Parent(parent) => self.follow(parent, now),
                 rpl::RplAction::Prefix(prefix) => self.number(prefix.as_ref()),
+                #[cfg(feature = "leaves")]
                 rpl::RplAction::Leaf(leaf, outcome) => self.on_leaf_told(&leaf, outcome, now),
+                #[cfg(feature = "leaves")]
                 rpl::RplAction::LeavesLost => self.tell_all_leaves(now),
             }
         }

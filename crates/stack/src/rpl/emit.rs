@@ -19,6 +19,7 @@ impl Rpl<'_> {
             ControlMessage::Dio { full } => self.emit_dio(full, w),
             ControlMessage::Dao => self.emit_own_dao(self.lifetime_units(), w),
             ControlMessage::NoPath => self.emit_own_dao(0, w),
+            #[cfg(feature = "leaves")]
             ControlMessage::Leaf => self.emit_leaf_dao(w),
             ControlMessage::DaoAck { sequence, status } => {
                 let dodag = self.dodag.as_ref().ok_or(Full)?;
@@ -85,6 +86,7 @@ impl Rpl<'_> {
     }
 
     /// The DAO about the leaf that is on its way.
+    #[cfg(feature = "leaves")]
     fn emit_leaf_dao(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let dodag = self.dodag.as_ref().ok_or(Full)?;
         let leaf = self.leaves.leaf.as_ref().ok_or(Full)?;

@@ -47,6 +47,10 @@ mod dio;
 mod dodag;
 mod drops;
 mod emit;
+#[cfg(feature = "leaves")]
+mod leaves;
+#[cfg(not(feature = "leaves"))]
+#[path = "leaves_absent.rs"]
 mod leaves;
 mod link_report;
 mod objective;
@@ -62,6 +66,7 @@ pub use candidates::Candidate;
 pub use dao::{Route, routes, status};
 pub use dodag::{Config, Dodag, Root, RplRole};
 pub use drops::MessageDrop;
+#[cfg(feature = "leaves")]
 pub use leaves::{Leaf, LeafOutcome};
 pub use link_report::FrameReport;
 pub use objective::{ETX_UNIT, INFINITE_RANK, dag_rank};
@@ -92,8 +97,10 @@ pub enum RplAction {
     /// The prefix (a /64) from which the node forms its address; it replaces the one before.
     Prefix(Option<PrefixInformation>),
     /// The outcome of [`Rpl::advertise_leaf`] for a leaf.
+    #[cfg(feature = "leaves")]
     Leaf(Leaf, LeafOutcome),
     /// All leaves are to be advertised to the root again: it may have lost them.
+    #[cfg(feature = "leaves")]
     LeavesLost,
 }
 
@@ -125,6 +132,7 @@ pub enum ControlMessage {
     /// Destination advertisement object: the route to this node (RFC 6550 §6.4).
     Dao,
     /// A DAO with the route to the leaf that [`Rpl::advertise_leaf`] named last.
+    #[cfg(feature = "leaves")]
     Leaf,
     /// A No-Path DAO: withdraws this node's route over a former parent (RFC 6550 §6.7.8).
     NoPath,

@@ -14,11 +14,11 @@ use core::net::Ipv6Addr;
 
 use super::learn::{Digest, border_of, is_before, prefix_of};
 use super::{
-    Discovery, OVERRIDE, PART_LEASE, ROUTER, ROUTER_CAPABILITIES, Received, SOLICITED,
+    Discovery, HAS_BORDER, OVERRIDE, PART_LEASE, ROUTER, ROUTER_CAPABILITIES, Received, SOLICITED,
     capabilities, list,
 };
 use crate::ip::ndp::Advertised;
-use crate::ip::neighbor_cache::{IS_ROUTER, IS_SUPPORTED};
+use crate::ip::neighbor_cache::IS_ROUTER;
 use crate::ip::{self, ALL_NODES, Iid, Ip, PacketDrop};
 use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
 use crate::random::Rng;
@@ -31,7 +31,7 @@ use crate::wire::ndp::{BorderRouter, LowpanContext, NdpOption, NdpOptions, Prefi
 /// Longest advertisement: header, prefix, MTU, link address and every context in long form; where
 /// registrations are kept, border router and capabilities.
 pub(super) const OPTIONS_LEN_MAX: usize = match IS_ROUTER {
-    true => 32 + 8 + 16 + 24 * CONTEXTS_MAX + if IS_SUPPORTED { 24 + 8 } else { 0 },
+    true => 32 + 8 + 16 + 24 * CONTEXTS_MAX + if HAS_BORDER { 24 + 8 } else { 0 },
     false => super::LIST_LEN_MAX,
 };
 
@@ -202,7 +202,7 @@ impl Discovery<'_> {
         let Some(advertised) = self.advertised else {
             return;
         };
-        if IS_SUPPORTED && self.registers && self.is_border() {
+        if HAS_BORDER && self.registers && self.is_border() {
             self.renew_version(&advertised);
         }
         let seconds = self.lifetime_left(&advertised, now).as_secs();
@@ -232,7 +232,7 @@ impl Discovery<'_> {
                 });
                 let _ = option.emit(&mut w);
             }
-            if let Some(border) = self.border.filter(|_| IS_SUPPORTED) {
+            if let Some(border) = self.border.filter(|_| HAS_BORDER) {
                 let _ = NdpOption::BorderRouter(border).emit(&mut w);
             }
         }

@@ -2,11 +2,11 @@
 
 use core::net::Ipv6Addr;
 
-use super::{CAPABILITIES, Discovery, KNOWS_EARO, PART_LEASE};
+use super::{CAPABILITIES, Discovery, HAS_BORDER, KNOWS_EARO, PART_LEASE};
 #[cfg(feature = "rpl")]
 use crate::ip::Registration;
 use crate::ip::ndp::{Advertised, AdvertisementClaims};
-use crate::ip::neighbor_cache::{IS_ROUTER, IS_SUPPORTED};
+use crate::ip::neighbor_cache::IS_ROUTER;
 use crate::ip::{self, Address, Iid, Ip, Neighbour, NextHop, PacketDrop, Prefix};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -119,7 +119,7 @@ impl Discovery<'_> {
         for option in advertisement.options.iter() {
             match option {
                 NdpOption::Context(context) => changed |= self.contexts.learn(&context),
-                NdpOption::BorderRouter(border) if IS_SUPPORTED => self.border = Some(border),
+                NdpOption::BorderRouter(border) if HAS_BORDER => self.border = Some(border),
                 _ => {}
             }
         }
@@ -242,7 +242,7 @@ impl Discovery<'_> {
     /// Whether an advertisement is of another version, or of another border router.
     fn is_news(&self, border: &BorderRouter) -> bool {
         let key = |border: &BorderRouter| (border.version, border.addr);
-        IS_SUPPORTED && self.border.is_some_and(|known| key(&known) != key(border))
+        HAS_BORDER && self.border.is_some_and(|known| key(&known) != key(border))
     }
 }
 
@@ -271,7 +271,7 @@ pub(super) fn border_of(advertisement: &RouterAdvertisement<'_>) -> Option<Borde
         .options
         .iter()
         .find_map(|option| match option {
-            NdpOption::BorderRouter(border) if IS_SUPPORTED => Some(border),
+            NdpOption::BorderRouter(border) if HAS_BORDER => Some(border),
             _ => None,
         })
 }
@@ -289,7 +289,7 @@ pub(super) fn lease(advertisement: &RouterAdvertisement<'_>) -> Duration {
     let lifetimes = advertisement.options.iter().map(|option| match option {
         NdpOption::Prefix(information) if is_usable(&information) => information.valid_lifetime_s,
         NdpOption::Context(context) => u32::from(context.lifetime_min) * 60,
-        NdpOption::BorderRouter(border) if IS_SUPPORTED => u32::from(border.lifetime_min) * 60,
+        NdpOption::BorderRouter(border) if HAS_BORDER => u32::from(border.lifetime_min) * 60,
         _ => 0,
     });
     let shortest_s = lifetimes.filter(|s| *s > 0).fold(router_s, u32::min);

@@ -59,6 +59,10 @@ const UNTAKEN_MAX: u8 = 3;
 /// node may rely on a part of the configuration for longer than a few requests for the rest take.
 const PART_LEASE: Duration = Duration::from_secs(60);
 
+/// Whether this build keeps which border router its prefix and contexts come from, and advertises
+/// it: several routers tell of it in a mesh that forms by itself.
+const HAS_BORDER: bool = cfg!(feature = "rpl");
+
 /// Capabilities of a 6LoWPAN node (6CIO, RFC 7400 §3.4), as an option of which only the flags
 /// differ.
 const CAPABILITIES: u8 = 36;
@@ -176,7 +180,7 @@ impl<'m> Discovery<'m> {
     }
 
     /// [`Self::neighbor_cache`], to take the registrations that have changed.
-    #[cfg(feature = "rpl")]
+    #[cfg(feature = "leaves")]
     pub(super) const fn neighbor_cache_mut(&mut self) -> &mut NeighborCache<'m> {
         &mut self.neighbors
     }

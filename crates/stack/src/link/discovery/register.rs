@@ -140,7 +140,7 @@ impl Discovery<'_> {
 
     /// Ends the registration of the neighbour with identifier `iid`, because another router has a
     /// newer one. Sends the neighbour an unsolicited answer with status "moved" (RFC 8505 §5.7).
-    #[cfg(feature = "rpl")]
+    #[cfg(feature = "leaves")]
     pub(in crate::link) fn end_registration(
         &mut self,
         iid: Iid,
@@ -167,7 +167,7 @@ impl Discovery<'_> {
     /// If the neighbour `from`, whose packet was forwarded, is not registered here, informs it:
     /// this node has probably restarted, and the neighbour does not know that its registration is
     /// lost.
-    #[cfg(feature = "rpl")]
+    #[cfg(feature = "leaves")]
     pub(in crate::link) fn remind(
         &mut self,
         (from, is_trusted): (Iid, bool),

@@ -37,6 +37,8 @@ mod joining;
 mod last_hop;
 mod memory;
 mod neighbours;
+#[cfg(feature = "leaves")]
+mod neighbours_leaves;
 #[cfg(feature = "rpl")]
 mod neighbours_rpl;
 #[cfg(feature = "tcp-small")]
