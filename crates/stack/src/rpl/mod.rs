@@ -77,10 +77,9 @@ use trickle::Trickle;
 
 use crate::random::Rng;
 use crate::time::{Allowance, Duration, Instant, earliest};
-use crate::wire::lollipop;
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Dao, Message, mode};
-use crate::wire::same;
+use crate::wire::{lollipop, same};
 
 /// An action for the node; [`Rpl::poll`] returns one at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -226,10 +225,7 @@ pub struct Rpl<'m> {
 /// A [`RplRole`] without what [`Dodag`] keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    #[cfg_attr(
-        not(feature = "root"),
-        expect(dead_code, reason = "a root is a router's part")
-    )]
+    #[cfg_attr(not(feature = "root"), expect(dead_code, reason = "a router's part"))]
     Root,
     Router,
     Leaf,

@@ -1,4 +1,4 @@
-//! The questions that the node asks of discovery about leaves, in a build with the feature `leaves`.
+//! What the node asks of discovery about leaves, in a build with the feature `leaves`.
 
 use super::Mesh;
 use crate::ip::{Iid, Ip, neighbor_cache::NeighborCache};
