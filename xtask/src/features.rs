@@ -31,7 +31,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 53] = [
+pub(crate) const SETS: [(&str, &str); 54] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -60,6 +60,10 @@ pub(crate) const SETS: [(&str, &str); 53] = [
     ),
     ("mesh,relay,tcp", "a relay with applications"),
     ("rpl,tcp", "a mote of a mesh"),
+    (
+        "leaves,tcp",
+        "the same, for neighbours that take no part in RPL, too",
+    ),
     ("security,tcp", "a leaf with a key"),
     ("offload,security,tcp", "`motet-c` with a key"),
     ("offload,sleepy,tcp", "`motet-c` that sleeps"),
