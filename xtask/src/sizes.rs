@@ -309,7 +309,6 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let image = |name| Image::open(&image_path(workspace, name));
     let [connection_bytes, listener_bytes, half_open_bytes] = type_sizes(workspace)?;
     let echo_node = image("echo-node")?;
-    let minimal_node_text_bytes = echo_node.flash_bytes()?;
     let stack_high_water_bytes = stack_depth(workspace)?;
     let code = code_by(module_of, &image_path(workspace, "echo-node"))?;
     let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
@@ -324,7 +323,6 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let thread = thread_cost(workspace)?;
     let full_panics = build_full_node(workspace)?;
     let full_node = image(FULL_NODE)?;
-    let filled = filled(workspace)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -347,7 +345,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         thread_ram_bytes: Some(thread.ram_bytes),
         full_node_text_bytes: Some(full_node.flash_bytes()?),
         full_node_ram_bytes: Some(full_node.ram_bytes()?),
-        minimal_node_text_bytes,
+        minimal_node_text_bytes: echo_node.flash_bytes()?,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
     };
@@ -375,7 +373,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
             full_panics,
         ]
         .concat(),
-        filled,
+        filled: filled(workspace)?,
     })
 }
 
