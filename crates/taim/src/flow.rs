@@ -44,6 +44,8 @@ pub(crate) struct Flow {
     invited: Option<Instant>,
     /// Answers in a row that came overdue.
     overdue: u8,
+    /// Bytes that the last packet that left acknowledged for the first time.
+    pub(crate) invites: u32,
     /// Round trips from a packet out of the mesh to its answer.
     pub(crate) wired: Rtt,
     /// The same, with the time for which the answer was held.
@@ -140,6 +142,7 @@ impl Flow {
             mesh: Rtt::default(),
             invited: None,
             overdue: 0,
+            invites: 0,
             wired: Rtt::default(),
             beyond: Rtt::default(),
             host: Rtt::default(),
@@ -381,7 +384,10 @@ impl Flow {
             ack.is_some_and(|ack| ahead(end, ack).is_none())
         };
         let mut is_news = passing.end.is_some_and(|end| !is_acknowledged(end));
+        self.invites = 0;
         if let Some(ack) = passing.ack {
+            let before = self.streams[direction.back() as usize].acknowledged;
+            self.invites = before.and_then(|before| ahead(ack, before)).unwrap_or(0);
             let (is_further, took) =
                 self.streams[direction.back() as usize].on_ack_passed(ack, now);
             is_news |= is_further && !self.streams[direction.back() as usize].is_whole(ack);
@@ -571,7 +577,7 @@ const JUMP_MAX: u32 = 1 << 20;
 const STRAYS_MAX: u8 = 4;
 
 /// So many overdue answers in a row are no samples.
-const OVERDUE_MAX: u8 = 2;
+pub(crate) const OVERDUE_MAX: u8 = 2;
 
 /// The greatest segment that fits a packet of the mesh, bytes, with its MTU of 1,280: a longer
 /// packet was merged.

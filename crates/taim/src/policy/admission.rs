@@ -1,8 +1,8 @@
 //! Flow admission: only a limited number of flows are inside the mesh at a time.
 //!
 //! Purpose: acknowledgments into the mesh are held. An acknowledgment that is released and that is
-//! new to its mote triggers new data. Until these arrive, or are overdue, the flow is inside the
-//! mesh. If fewer flows are inside than the window allows, the flow with the least service is next,
+//! new to its mote triggers new data. Until these arrive, or are overdue ([`super::answers`]), the
+//! flow is inside the mesh. If fewer flows are inside than the window allows, the flow with the least service is next,
 //! and one of its acknowledgments is released. So the mesh is never overloaded, every flow finds it
 //! equally empty, and a flow that has lost packets catches up. Data into the mesh come from
 //! one place, which can queue them itself, and they trigger only short ACKs: the policy `admission`
@@ -24,6 +24,7 @@ use std::mem;
 use motet::time::{Duration, Instant, earliest};
 
 use super::HOLD_MAX;
+use super::answers::{Answers, FIRST_MAX};
 use super::heavy_flows::{HeavyFlows, Sign};
 use crate::config::{Admission, Window};
 use crate::flow::{self, Flow, HeldPacket, SegmentEffect};
@@ -57,6 +58,8 @@ pub(crate) struct Gate {
     turns: u64,
     /// The classification of flows as heavy or light.
     heavy_flows: HeavyFlows,
+    /// What flows inside owe.
+    answers: Answers,
     /// Smoothed length of a segment with new bytes.
     message_bytes: u64,
     /// Segments since the window was looked at: with new bytes, and sent again though they had
@@ -140,6 +143,7 @@ impl Gate {
             entering: None,
             turns: 0,
             heavy_flows: HeavyFlows::default(),
+            answers: Answers::default(),
             message_bytes: 0,
             come: [0; 2],
             adapts_at: None,
@@ -214,7 +218,9 @@ impl Gate {
         }
         // An ACK that acknowledges nothing new answers data that had come before.
         let is_ack = shares_data && segment.payload_len == 0;
-        if answered > 0 || is_ack || flow.is_over {
+        let when = (self.heavy_flows.contend(), now);
+        let is_even = self.answers.note(id, segment, news, when);
+        if is_even && (answered > 0 || is_ack) || flow.is_over {
             self.leave(id);
         }
         if flow.is_over {
@@ -266,7 +272,9 @@ impl Gate {
     pub(crate) fn on_pass(&mut self, id: FlowId, flow: &Flow, is_news: bool, now: Instant) {
         if is_news {
             self.leave(id);
-            let until = now + flow.mesh.timeout().unwrap_or(PATIENCE_FIRST);
+            self.answers.ask(id, flow.invites, now);
+            let patience = self.answers.patience(id);
+            let until = now + patience.or(flow.mesh.timeout()).unwrap_or(FIRST_MAX);
             self.share(id).until = Some(until);
             self.inside.insert((until, id));
         }
@@ -308,6 +316,7 @@ impl Gate {
         self.unqueue(id);
         self.leave(id);
         self.heavy_flows.on_over(id);
+        self.answers.forget(id);
         *self.share(id) = Share::default();
     }
 
@@ -384,6 +393,7 @@ impl Gate {
             .filter(|(until, _)| *until <= now)
             .copied()
         {
+            self.answers.write_off(id);
             self.leave(id);
         }
     }
@@ -571,9 +581,6 @@ const AGAIN_PART: u64 = 50;
 
 /// A flow that was silent for longer does not count when flows are compared.
 const ACTIVE: Duration = Duration::from_secs(60);
-
-/// How long a flow counts as inside of which no round trip is known.
-const PATIENCE_FIRST: Duration = Duration::from_secs(2);
 
 /// How many gaps in a row must be alike to be neither chance nor a probe before a timeout.
 const ALIKE_MIN: u8 = 3;

@@ -6,6 +6,7 @@
 //! [`HOLD_MAX`].
 
 mod admission;
+mod answers;
 mod heavy_flows;
 mod paced;
 mod relay;
