@@ -315,6 +315,13 @@ impl Flow {
         !self.streams[Direction::Up as usize].is_acknowledged()
     }
 
+    /// Bytes of the mote that are missing here, while nothing more is held for it: it knows now that
+    /// it has to send them again.
+    pub(crate) fn is_to_repair(&self) -> Option<u32> {
+        let holes = self.streams[Direction::Up as usize].holes;
+        (holes > 0 && self.held(Direction::Down) == 0).then_some(holes)
+    }
+
     /// Whether a segment only acknowledges all that its receiver will ever send, its FIN included:
     /// it invites nothing into the mesh, and without it the FIN is sent again and again.
     pub(crate) fn is_last_word(&self, segment: &Segment) -> bool {

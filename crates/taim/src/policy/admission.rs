@@ -26,8 +26,9 @@ use motet::time::{Duration, Instant, earliest};
 use super::HOLD_MAX;
 use super::answers::{Answers, FIRST_MAX};
 use super::heavy_flows::{HeavyFlows, Sign};
+use super::turn::Turn;
 use crate::config::{Admission, Window};
-use crate::flow::{self, Flow, HeldPacket, SegmentEffect};
+use crate::flow::{Flow, HeldPacket, SegmentEffect};
 use crate::flows::FlowId;
 use crate::segment::{Direction, Segment};
 
@@ -69,17 +70,6 @@ pub(crate) struct Gate {
     adapts_at: Option<Instant>,
     /// Packets let in because they were due.
     pub(crate) early: u64,
-}
-
-/// The data of one flow that were let in at its turn.
-#[derive(Clone, Copy, Debug, Default)]
-struct Turn {
-    /// Segments that go further than those before.
-    further: usize,
-    /// All segments.
-    segments: usize,
-    /// Behind the last byte.
-    end: Option<u32>,
 }
 
 /// The state of a flow.
@@ -222,6 +212,8 @@ impl Gate {
         let is_even = self.answers.note(id, segment, news, when);
         if is_even && (answered > 0 || is_ack) || flow.is_over {
             self.leave(id);
+        } else if answered > 0 {
+            self.shorten(id, now);
         }
         if flow.is_over {
             // It wants no place any more, and does not count any more.
@@ -268,11 +260,13 @@ impl Gate {
         !self.heavy_flows.contend() || self.waiting.is_empty() && has_place
     }
 
-    /// A packet goes into the mesh. `is_news`: the mote is to answer it.
+    /// A packet goes into the mesh. `is_news`: the mote is to answer it, with new data; else it may
+    /// be the last of those by which the mote knows what to send again.
     pub(crate) fn on_pass(&mut self, id: FlowId, flow: &Flow, is_news: bool, now: Instant) {
-        if is_news {
+        let repair = flow.is_to_repair().filter(|_| !is_news);
+        if is_news || repair.is_some() {
             self.leave(id);
-            self.answers.ask(id, flow.invites, now);
+            self.answers.ask(id, repair.unwrap_or(flow.invites), now);
             let patience = self.answers.patience(id);
             let until = now + patience.or(flow.mesh.timeout()).unwrap_or(FIRST_MAX);
             self.share(id).until = Some(until);
@@ -385,6 +379,18 @@ impl Gate {
         }
     }
 
+    /// A flow inside has answered in part. The rest comes as soon as the first part did, or not at
+    /// all.
+    fn shorten(&mut self, id: FlowId, now: Instant) {
+        let until = self.share(id).until;
+        if let Some((until, took)) = until.zip(self.answers.usual(id)) {
+            self.leave(id);
+            let until = until.min(now + took);
+            self.share(id).until = Some(until);
+            self.inside.insert((until, id));
+        }
+    }
+
     /// Flows that have not answered in time are outside.
     fn expire(&mut self, now: Instant) {
         while let Some((_, id)) = self
@@ -473,20 +479,6 @@ impl Gate {
     }
 }
 
-impl Turn {
-    /// Counts a segment that ends at `end`; returns whether it is the last one of the turn. Of data
-    /// several segments have a turn together, because their receiver answers every other one. A
-    /// segment and its retransmission are one segment to the receiver.
-    fn ends_with(&mut self, end: u32) -> bool {
-        self.segments += 1;
-        if self.end.is_none_or(|last| flow::ahead(end, last).is_some()) {
-            self.further += 1;
-            self.end = Some(end);
-        }
-        self.further >= TURN_SEGMENTS || self.segments >= TURN_SEGMENTS_MAX
-    }
-}
-
 impl Share {
     /// The flow's data was sent again while acknowledgments of it wait. Most senders double their
     /// timeout each time; equal gaps mean a sender whose timeout does not depend on round trips.
@@ -557,14 +549,6 @@ const RTO_MIN: Duration = Duration::from_secs(1);
 /// frames, fifteen with the paper's segments of 38 bytes. Found on generated floors whose seeds no
 /// experiment uses.
 const INSIDE_BYTES: u64 = 570;
-
-/// Successive segments with data that a flow has a turn with: a receiver that delays its
-/// acknowledgments answers every other one at once (RFC 9293 §3.8.6.3).
-const TURN_SEGMENTS: usize = 2;
-
-/// Segments with data that a flow has a turn with, retransmissions included: a host that sends one
-/// segment again and again has no longer turns for that.
-const TURN_SEGMENTS_MAX: usize = 4;
 
 /// The window at the start; the size of segments bounds it.
 const WINDOW_FIRST: usize = 8;
@@ -653,24 +637,6 @@ mod tests {
             flow.hold(PacketId(100), &data, now);
             let span = patience(&flow);
             assert!(least <= span && span <= most, "{hold:?} {upload}: {span:?}");
-        }
-    }
-
-    /// A segment and its own retransmission once were a turn of two: the receiver delayed its
-    /// acknowledgment of them.
-    #[test]
-    fn a_retransmission_is_no_second_segment_of_a_turn() {
-        let wraps = u32::MAX - 99;
-        for (ends, taken) in [
-            (&[100, 200, 300][..], 2),
-            (&[100, 100, 200, 300], 3),
-            (&[200, 100, 300, 400], 3),
-            (&[100, 100, 100, 100, 100], 4),
-            (&[wraps, wraps, 100, 200], 3),
-        ] {
-            let mut turn = Turn::default();
-            let last = ends.iter().position(|end| turn.ends_with(*end));
-            assert_eq!(last.map(|last| last + 1), Some(taken), "{ends:?}");
         }
     }
 }

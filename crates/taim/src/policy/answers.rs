@@ -55,6 +55,11 @@ impl Answers {
         own.or_else(|| patience(&self.all))
     }
 
+    /// How long the flow's first answers take.
+    pub(super) fn usual(&mut self, id: FlowId) -> Option<Duration> {
+        self.owed(id).took.smoothed()
+    }
+
     /// A segment has come out of the mesh. `contend`: whether flows contend. Returns whether its
     /// flow owes nothing more, if the segment is an answer.
     pub(super) fn note(
