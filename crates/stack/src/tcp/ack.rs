@@ -55,6 +55,9 @@ impl Connection<'_> {
                 && self.loss.on_echo(echo)
             {
                 self.rtt.forget_backoff();
+                if delivery.echo != NONE {
+                    self.rtt.raise(delivery.echo);
+                }
             }
         } else if is_duplicate {
             self.loss.on_duplicate();

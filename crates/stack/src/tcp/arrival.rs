@@ -87,7 +87,7 @@ impl<'m> Tcp<'m> {
             let seq = SeqNum::new(seq);
             match error {
                 Some(error) => connection.on_icmp_error(seq, error),
-                None => connection.on_disrupted(seq),
+                None => connection.on_given_up(seq),
             }
         }
     }

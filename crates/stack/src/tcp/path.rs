@@ -58,6 +58,24 @@ impl Connection<'_> {
         }
     }
 
+    /// As [`Self::on_disrupted`], where this node's own link gave the segment up: it is lost for
+    /// certain. Before the first timeout the timer is brought forward to the least RTO from now. A
+    /// fast retransmission that found no way would else wait for the whole RTO, which is half a
+    /// minute where a router has held acknowledgments for long. Motet's own; Linux tries a segment
+    /// that it could not pass on again within half a second.
+    pub(super) fn on_given_up(&mut self, seq: SeqNum) {
+        let is_oldest = seq == self.snd_una && self.flight() > 0;
+        let is_armed = self.timers.purpose() == Some(Purpose::Retransmit);
+        if self.retries > 0 || !is_oldest || !is_armed || self.is_connecting() {
+            return self.on_disrupted(seq);
+        }
+        let left = self.left_ms(Timer::Transmit).unwrap_or_default();
+        let least = u32::from(self.config.rto_min_ms);
+        if least < left {
+            self.arm_transmit(Purpose::Retransmit, least);
+        }
+    }
+
     /// There is no route to the peer for the segment `plan`. If the peer would have to acknowledge
     /// it, it counts as sent and lost, so that the connection gives up as on a path that loses
     /// everything. A missing route is a soft error, and does not end the connection at once (RFC

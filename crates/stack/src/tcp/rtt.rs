@@ -2,7 +2,7 @@
 //!
 //! Place: fed by input with one sample per acknowledgment, asked by output and timers.
 //! Left out: when to take a sample (timestamps, Karn): the caller's business.
-//! Source: RFC 6298. Differs: the least RTO, see [`Config::rto_min_ms`].
+//! Sources: RFC 6298; RFC 4015 §4.3. Differs: the least RTO, see [`Config::rto_min_ms`].
 //!
 //! The handshake's sample is a stand-in. A SYN is one frame where a segment of data is four or
 //! five on every hop, so that it is answered in a tenth of the time (60 ms against 600 ms over
@@ -195,6 +195,18 @@ impl RttEstimator {
     /// Takes the doublings back: the peer answers, or the expiry was spurious.
     pub(super) fn forget_backoff(&mut self) {
         self.doublings = 0;
+    }
+
+    /// After an expiry that was spurious: SRTT is at least the round trip of `rtt_ms` that the
+    /// timer was too short for (RFC 4015 §4.3), which one sample raises by an eighth alone. Differs:
+    /// the RTTVAR of that section, half the round trip, makes an RTO of three round trips, and the
+    /// next loss costs a sender in a crowd all of them. RTTVAR stays what the sample has made of
+    /// it.
+    pub(super) fn raise(&mut self, rtt_ms: u32) {
+        #[cfg(feature = "tcple")]
+        let rtt_ms = rtt_ms.saturating_sub(self.waited_ms.into());
+        let rtt = rtt_ms.clamp(1, RTT_MAX_MS);
+        self.srtt_8th = self.srtt_8th.max(rtt << 3);
     }
 
     /// Notes that retransmitted data were acknowledged.

@@ -277,6 +277,33 @@ fn a_report_before_the_timeout_takes_no_kept_doubling_back() {
     assert_eq!(wait(true), wait(false));
 }
 
+/// What the own link gave up before the first timeout is sent again after the least RTO; an ICMPv6
+/// error, which anybody may forge, leaves the timer.
+#[test]
+fn what_the_own_link_gave_up_is_sent_again_soon() {
+    for (seq, error, is_sooner) in [
+        (101, None, true),
+        (102, None, false),
+        (101, Some(IcmpError::Disrupted), false),
+    ] {
+        let mut s = Script::accepted(PLAIN);
+        // Round trips of 900 ms make an RTO of 2,700 ms.
+        s.send(100);
+        s.expect(ACK, 1, 1, 100);
+        s.wait_ms(900);
+        s.peer(say(ACK, 1, 101)).unwrap();
+        s.send(100);
+        s.expect(ACK, 101, 1, 100);
+        let least = u64::from(PLAIN.rto_min_ms);
+        s.wait_ms(100);
+        s.silent();
+        undelivered(&mut s, seq, error);
+        let (_, waited) = s.wait_for_segment();
+        assert_eq!(waited == least, is_sooner, "{seq} {error:?}: {waited}");
+        assert!(is_sooner || waited > least);
+    }
+}
+
 /// Each copy of a report takes one doubling back, and all of them never more than there are.
 #[test]
 fn copies_of_a_report_leave_the_undoubled_timeout() {

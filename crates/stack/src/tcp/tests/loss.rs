@@ -586,6 +586,9 @@ fn a_spurious_timeout_is_undone_by_timestamps() {
     assert!(cwnd(&s) >= before, "undone: {} of {before}", cwnd(&s));
     assert!(!s.connection().telemetry().is_recovering);
     assert_eq!(s.connection().telemetry().ssthresh_bytes, u16::MAX);
+    // RFC 4015 §4.3: the next timer outlasts a round trip as long.
+    let late_ms = s.our_ts.wrapping_sub(original);
+    assert!(s.connection().telemetry().srtt_ms >= late_ms, "{late_ms}");
     while let Some(seg) = s.poll() {
         assert!(
             seg.header.seq.wrapping_sub(s.iss) >= 5001,

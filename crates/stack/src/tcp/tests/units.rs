@@ -197,6 +197,31 @@ fn rto_follows_rfc_6298() {
     assert!(rtt.rto_ms(&config) < 400, "a sample ends the backoff");
 }
 
+/// RFC 4015 §4.3, with SRTT alone: behind one late round trip the RTO is longer than that.
+#[test]
+fn a_spurious_expiry_raises_srtt_to_what_was_late() {
+    let config = Config {
+        rto_min_ms: 0,
+        rto_slop_ms: 0,
+        ..Config::DEFAULT
+    };
+    let mut rtt = RttEstimator::NEW;
+    rtt.sample(100);
+    rtt.sample(1_000);
+    assert!(rtt.rto_ms(&config) > 1_000, "by its variation");
+    for _ in 0..10 {
+        rtt.sample(100);
+    }
+    assert!(rtt.rto_ms(&config) < 600);
+    let variation = rtt.rttvar_ms();
+    rtt.raise(1_000);
+    assert_eq!(rtt.srtt_ms(), Some(1_000));
+    assert_eq!(rtt.rttvar_ms(), variation);
+    assert!(rtt.rto_ms(&config) > 1_000);
+    rtt.raise(500);
+    assert_eq!(rtt.srtt_ms(), Some(1_000), "it lowers nothing");
+}
+
 /// What stays doubled behind a repair, without timestamps, is what was measured; the slop is added
 /// once.
 #[test]
