@@ -43,7 +43,7 @@ const SNAPSHOT: &[Row] = &[
     (
         "all",
         "duplicates",
-        8393,
+        8394,
         [144, 180],
         [1, 0, 0, 0, 11, 0, 0, 0, 0],
     ),
@@ -162,14 +162,14 @@ const SNAPSHOT: &[Row] = &[
     (
         "no SACK",
         "reordering",
-        2276,
+        2300,
         [140, 155],
         [1, 5, 0, 0, 0, 0, 0, 0, 0],
     ),
     (
         "no SACK",
         "duplicates",
-        10509,
+        10965,
         [149, 187],
         [5, 10, 2, 0, 0, 0, 0, 0, 0],
     ),
@@ -253,7 +253,7 @@ const SNAPSHOT: &[Row] = &[
     (
         "no PRR",
         "duplicates",
-        8350,
+        8351,
         [144, 181],
         [1, 0, 0, 0, 11, 0, 0, 0, 0],
     ),
@@ -330,14 +330,14 @@ const SNAPSHOT: &[Row] = &[
     (
         "no limited transmit",
         "reordering",
-        3649,
+        3694,
         [145, 163],
         [3, 6, 0, 0, 0, 0, 0, 0, 0],
     ),
     (
         "no limited transmit",
         "duplicates",
-        9882,
+        10311,
         [150, 174],
         [3, 13, 2, 0, 0, 0, 0, 0, 0],
     ),
