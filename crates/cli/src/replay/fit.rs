@@ -5,6 +5,8 @@
 //! two the lab makes by itself. So the scenario is run, its air is read as the capture was, and
 //! what the links lose is set by the difference. What no capture shows at all (which radio, whether
 //! nodes with a common neighbour hear one another) is tried each way; what comes nearest is kept.
+//! A flow's begin makes retries of its own, so that losses follow what comes after it; and chance
+//! decides much, so that they are set right by the mean of some runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +16,7 @@ use motet_decode::{Capture, Decoder, Examiner, Seen};
 use motet_lab::capture::{Records, Tape};
 use motet_lab::scenario::{Captures, Overrides, Plan, Watch};
 
-use super::guess::{Apart, FRAMES_MIN, Guess, PROFILES, Pairs, pairs};
+use super::guess::{Apart, FRAMES_MIN, Guess, PROFILES, Pairs, Part, pairs};
 use super::text::scenario;
 use crate::progress::Progress;
 
@@ -40,11 +42,23 @@ fn carried(seen: &Seen, number: &[usize]) -> Carried {
 
 /// What is held against the capture.
 struct Shown {
+    whole: Pairs,
+    /// Of the part that losses follow.
     pairs: Pairs,
+    part: Part,
     carried: Carried,
 }
 
 impl Shown {
+    fn of(seen: &Seen, number: &[usize], part: Part) -> Self {
+        Self {
+            whole: pairs(seen, number, Part::Whole),
+            pairs: pairs(seen, number, part),
+            part,
+            carried: carried(seen, number),
+        }
+    }
+
     /// How far the lab's is off: the mean of logarithms of attempts for each frame, by attempts,
     /// that of bytes, of each flow and of all, and that of all retries.
     fn distance(&self, lab: &Self) -> f64 {
@@ -63,13 +77,24 @@ impl Shown {
             let there = lab.carried.get(ends).copied().unwrap_or(0.0);
             (there.max(1.0) / bytes.max(1.0)).ln().abs()
         });
-        let retries = [lab, self].map(|shown| retry_rate(&shown.pairs) + RETRIES_UNSURE);
-        let retries = RETRIES_WEIGHT * (retries[0] / retries[1]).ln().abs();
         let flows = flows.sum::<f64>() / self.carried.len().max(1) as f64;
         let all = [lab, self].map(|shown| shown.carried.values().sum::<f64>().max(1.0));
         let all = (all[0] / all[1]).ln().abs();
         let carried = EACH_FLOW * flows + (1.0 - EACH_FLOW) * all;
-        sum / f64::max(weight, 1.0) + carried + retries
+        sum / f64::max(weight, 1.0) + carried + RETRIES_WEIGHT * self.retries_off(lab)
+    }
+
+    /// How far the retries of all links are off: in the whole, and in the part that losses follow.
+    fn retries_off(&self, lab: &Self) -> f64 {
+        let off = |of: fn(&Self) -> &Pairs, unsure: f64| {
+            let [there, here] = [lab, self].map(|shown| retry_rate(of(shown)) + unsure);
+            (there / here).ln().abs()
+        };
+        let whole = off(|shown| &shown.whole, BEGIN_UNSURE);
+        match self.part {
+            Part::Whole => whole,
+            Part::Settled => f64::midpoint(whole, off(|shown| &shown.pairs, RETRIES_UNSURE)),
+        }
     }
 }
 
@@ -80,29 +105,35 @@ pub(super) fn fitted(seen: &Seen, name: &str) -> Guess {
         return first;
     }
     let all = Vec::from_iter(0..seen.nodes.len());
-    let shown = Shown {
-        pairs: pairs(seen, &all),
-        carried: carried(seen, &all),
-    };
+    let shown = Shown::of(seen, &all, part(seen, &all));
     let wire_loss = wire_loss(seen);
     let mut trials = trials(seen, &first, &shown.pairs, wire_loss);
     // Some guesses are one scenario: a delay that is usual is not written, named or not.
     let mut texts = BTreeSet::new();
     trials.retain(|guess| texts.insert(scenario(seen, name, guess)));
-    let rounds = STARTS * ROUNDS;
-    let steps = (trials.len() + rounds + PARTS.len() + SEEDS.len()) as u64;
+    let set = STARTS * (1 + ROUNDS) + PARTS.len();
+    let steps = trials.len() + set + SEVERAL * (1 + AGAIN) * RUNS.len() + SEEDS.len();
     let mut search = Search {
         seen,
         name,
         shown,
-        progress: Progress::percentage(steps, true),
+        progress: Progress::percentage(steps as u64, true),
         done: 0,
-        best: None,
+        tried: Vec::new(),
     };
     let mut starts: Vec<Trial> = trials
         .into_iter()
         .filter_map(|guess| search.try_one(guess))
         .collect();
+    starts.sort_by(|one, other| one.distance.total_cmp(&other.distance));
+    for at in 0..starts.len().min(STARTS) {
+        let guess = starts.get(at).map(|start| start.guess.clone());
+        let faint = guess.map(|guess| Guess {
+            is_faint: true,
+            ..guess
+        });
+        starts.extend(faint.and_then(|guess| search.try_one(guess)));
+    }
     starts.sort_by(|one, other| one.distance.total_cmp(&other.distance));
     // The nearest before its losses are set right is often not the nearest after that.
     for start in starts.into_iter().take(STARTS) {
@@ -113,17 +144,19 @@ pub(super) fn fitted(seen: &Seen, name: &str) -> Guess {
             search.try_another(|guess| guess.wire_loss = part * loss);
         }
     }
-    // Chance decides much where flows crowd each other out: of some runs the nearest is kept.
-    for seed in SEEDS {
-        if search
-            .best
-            .as_ref()
-            .is_some_and(|best| best.distance >= NEAR)
-        {
-            search.try_another(|guess| guess.seed = seed);
-        }
+    search.nearest_run().map_or(first, |trial| trial.guess)
+}
+
+/// The part of a capture that losses follow: what comes after the first flow's begin, where that is
+/// the most.
+fn part(seen: &Seen, number: &[usize]) -> Part {
+    let frames = [Part::Whole, Part::Settled]
+        .map(|part| pairs(seen, number, part).values().map(|pair| pair.0).sum());
+    let [whole, settled]: [f64; 2] = frames;
+    match settled * 2.0 >= whole {
+        true => Part::Settled,
+        false => Part::Whole,
     }
-    search.best.map_or(first, |best| best.guess)
 }
 
 /// A guess, what the lab makes of it, and how far that is off.
@@ -134,6 +167,22 @@ struct Trial {
     pairs: Pairs,
 }
 
+/// How far runs are off in the mean.
+fn mean_distance(runs: &[Trial]) -> f64 {
+    runs.iter().map(|run| run.distance).sum::<f64>() / runs.len().max(1) as f64
+}
+
+/// Frames and attempts of all runs.
+fn mean_pairs(runs: &[Trial]) -> Pairs {
+    let mut mean = Pairs::new();
+    let share = 1.0 / runs.len().max(1) as f64;
+    for (pair, (frames, attempts)) in runs.iter().flat_map(|run| &run.pairs) {
+        let all = mean.entry(*pair).or_insert((0.0, 0.0));
+        *all = (all.0 + share * frames, all.1 + share * attempts);
+    }
+    mean
+}
+
 /// Scenarios that are tried one after the other.
 struct Search<'a> {
     seen: &'a Seen,
@@ -141,7 +190,7 @@ struct Search<'a> {
     shown: Shown,
     progress: Progress,
     done: u64,
-    best: Option<Trial>,
+    tried: Vec<Trial>,
 }
 
 impl Search<'_> {
@@ -150,7 +199,7 @@ impl Search<'_> {
         self.progress
             .update(self.done, || "trying what the capture does not say".into());
         self.done += 1;
-        let lab = observed(&scenario(self.seen, self.name, &guess))?;
+        let lab = observed(&scenario(self.seen, self.name, &guess), self.shown.part)?;
         // A loss that the capture does not show by itself must make up for much.
         let supposed = if guess.wire_loss > 0.0 { SUPPOSED } else { 0.0 };
         let trial = Trial {
@@ -158,10 +207,7 @@ impl Search<'_> {
             guess,
             pairs: lab.pairs,
         };
-        let best = self.best.as_ref();
-        if best.is_none_or(|best| trial.distance < best.distance) {
-            self.best = Some(trial.clone());
-        }
+        self.tried.push(trial.clone());
         Some(trial)
     }
 
@@ -181,11 +227,71 @@ impl Search<'_> {
 
     /// Tries the nearest with a change.
     fn try_another(&mut self, change: impl FnOnce(&mut Guess)) {
-        if let Some(best) = &self.best {
-            let mut guess = best.guess.clone();
+        let nearest = self
+            .tried
+            .iter()
+            .min_by(|one, other| one.distance.total_cmp(&other.distance));
+        if let Some(mut guess) = nearest.map(|best| best.guess.clone()) {
             change(&mut guess);
             self.try_one(guess);
         }
+    }
+
+    /// Chance decides much: of the nearest guesses the one that is nearest in the mean of some runs,
+    /// and of its runs the nearest.
+    fn nearest_run(&mut self) -> Option<Trial> {
+        let mut nearest = self.tried.clone();
+        nearest.sort_by(|one, other| one.distance.total_cmp(&other.distance));
+        let mut best: Vec<Trial> = Vec::new();
+        for trial in nearest.into_iter().take(SEVERAL) {
+            let runs = self.set_by_mean(trial);
+            if best.is_empty() || mean_distance(&runs) < mean_distance(&best) {
+                best = runs;
+            }
+            if mean_distance(&best) < NEAR {
+                break;
+            }
+        }
+        for seed in SEEDS {
+            if best.iter().all(|run| run.distance >= NEAR_RUN) {
+                let guess = best.first().map(|run| run.guess.clone());
+                best.extend(guess.and_then(|guess| self.try_one(Guess { seed, ..guess })));
+            }
+        }
+        best.into_iter()
+            .min_by(|one, other| one.distance.total_cmp(&other.distance))
+    }
+
+    /// Sets what the links lose by the mean of some runs; gives these.
+    fn set_by_mean(&mut self, trial: Trial) -> Vec<Trial> {
+        let mut best = self.run_again(vec![trial]);
+        for _ in 0..AGAIN {
+            let Some(of) = best.first() else { break };
+            let guess = of.guess.nearer(&self.shown.pairs, &mean_pairs(&best));
+            if guess == of.guess {
+                break;
+            }
+            let first = self.try_one(guess);
+            let runs = self.run_again(first.into_iter().collect());
+            if runs.is_empty() || mean_distance(&runs) >= mean_distance(&best) {
+                break;
+            }
+            best = runs;
+        }
+        best
+    }
+
+    /// Adds other runs of the same guess.
+    fn run_again(&mut self, mut runs: Vec<Trial>) -> Vec<Trial> {
+        if let Some(guess) = runs.first().map(|run| run.guess.clone()) {
+            for seed in RUNS {
+                runs.extend(self.try_one(Guess {
+                    seed,
+                    ..guess.clone()
+                }));
+            }
+        }
+        runs
     }
 }
 
@@ -227,7 +333,7 @@ fn wire_loss(seen: &Seen) -> Option<f64> {
 }
 
 /// What the air of a scenario shows; none where it does not run.
-fn observed(text: &str) -> Option<Shown> {
+fn observed(text: &str, part: Part) -> Option<Shown> {
     let plan = Plan::parse(text, Path::new("replay.toml"), Overrides::default()).ok()?;
     let tape = Tape::default();
     let captures = Captures {
@@ -254,30 +360,35 @@ fn observed(text: &str) -> Option<Shown> {
         Some(low + 256 * byte()?)
     };
     let numbers: Vec<usize> = seen.nodes.iter().map(number).collect::<Option<_>>()?;
-    Some(Shown {
-        pairs: pairs(&seen, &numbers),
-        carried: carried(&seen, &numbers),
-    })
+    Some(Shown::of(&seen, &numbers, part))
 }
 
-/// Retries for each frame below which their number says little: a flow's begin alone makes some.
-const RETRIES_UNSURE: f64 = 0.03;
+/// Retries for each frame below which their number says little: that of a whole capture, to which a
+/// flow's begin alone adds some, and that of what follows.
+const BEGIN_UNSURE: f64 = 0.03;
+const RETRIES_UNSURE: f64 = 0.005;
+/// What their number counts for beside bytes, of which one is sure.
+const RETRIES_WEIGHT: f64 = 0.5;
 /// What the bytes of each flow count for beside those of all: which flow wins where they crowd each
 /// other out is chance.
 const EACH_FLOW: f64 = 0.25;
-/// What their number counts for beside bytes, of which one is sure.
-const RETRIES_WEIGHT: f64 = 0.5;
-/// Parts of that loss that are tried at last.
+/// Parts of the wire's loss that are tried at last.
 const PARTS: [f64; 2] = [0.3, 0.6];
-/// Runs that are tried of what came nearest.
-const SEEDS: [u64; 8] = [2, 3, 4, 5, 6, 7, 8, 9];
 /// By how much a loss of the wire must bring a scenario nearer.
 const SUPPOSED: f64 = 0.05;
-/// A distance that chance alone makes.
+/// A distance that chance alone makes, in the mean of some runs; and that of their nearest.
 const NEAR: f64 = 0.06;
+const NEAR_RUN: f64 = 0.03;
 /// How often what the links lose is set anew.
 const ROUNDS: usize = 4;
 /// From how many guesses.
 const STARTS: usize = 4;
+/// Of how many guesses several runs are made, which these are beside the first.
+const SEVERAL: usize = 3;
+const RUNS: [u64; 3] = [2, 3, 4];
+/// How often what the links lose is set anew by the mean of these.
+const AGAIN: usize = 2;
+/// Further runs of the guess that is nearest, as long as none is near.
+const SEEDS: [u64; 6] = [5, 6, 7, 8, 9, 10];
 /// Nodes times seconds above which no scenario is tried: some minutes of work.
 const WORK_MAX: f64 = 20_000.0;

@@ -14,6 +14,8 @@ pub(super) struct Guess {
     pub(super) even_loss: f64,
     /// How nodes with a common neighbour hear each other that were never heard to talk.
     pub(super) apart: Apart,
+    /// Whether nodes whose link loses nothing do not wait for one another either.
+    pub(super) is_faint: bool,
     pub(super) profile: &'static str,
     /// Whether the delay before retries is named, which turns pacing off.
     pub(super) names_delay: bool,
@@ -27,7 +29,7 @@ impl Guess {
     /// Links that lose nothing; those that are hardly taken lose what they lose, or routing would
     /// have taken them.
     pub(super) fn of(seen: &Seen) -> Self {
-        let pairs = pairs(seen, &Vec::from_iter(0..seen.nodes.len()));
+        let pairs = pairs(seen, &Vec::from_iter(0..seen.nodes.len()), Part::Whole);
         let busiest = pairs.values().map(|(_, attempts)| *attempts);
         let busiest = busiest.fold(0.0, f64::max);
         let delivery = |(frames, attempts): (f64, f64)| match attempts * 20.0 >= busiest {
@@ -41,6 +43,7 @@ impl Guess {
                 .collect(),
             even_loss: 0.0,
             apart: Apart::Overheard,
+            is_faint: false,
             profile: PROFILES[0],
             names_delay: true,
             wire_loss: 0.0,
@@ -56,14 +59,16 @@ impl Guess {
                 .delivery
                 .insert(*pair, (frames / attempts.max(1.0)).sqrt());
         }
-        guess.even_loss = guess.least_loss();
+        guess.even_loss = guess.least_loss(seen);
         (guess.even_loss >= 0.01).then_some(guess)
     }
 
-    /// What the best link loses.
-    fn least_loss(&self) -> f64 {
-        let best = self.delivery.values().fold(0.0, |a, b| f64::max(a, *b));
-        (1.0 - best).clamp(0.0, 0.9)
+    /// What the best link loses: no more than its retries show.
+    fn least_loss(&self, seen: &Pairs) -> f64 {
+        let shown = seen.values().filter(|(frames, _)| *frames >= FRAMES_MIN);
+        let shown = shown.map(|(frames, attempts)| (frames / attempts).sqrt());
+        let best = self.delivery.values().copied().chain(shown);
+        (1.0 - best.fold(0.0, f64::max)).clamp(0.0, 0.9)
     }
 
     /// With links that lose more where the lab lost less than was seen, and less where it lost
@@ -82,7 +87,7 @@ impl Guess {
             }
         }
         if guess.even_loss > 0.0 {
-            guess.even_loss = guess.least_loss();
+            guess.even_loss = guess.least_loss(seen);
         }
         guess
     }
@@ -106,7 +111,7 @@ impl Apart {
     pub(super) fn gain_db(self) -> Option<f64> {
         match self {
             Self::Unheard => None,
-            Self::Overheard => Some(-87.0),
+            Self::Overheard => Some(OVERHEARD_DB),
             Self::Sensed => Some(-75.0),
         }
     }
@@ -115,22 +120,35 @@ impl Apart {
 /// Frames and attempts between two nodes, both ways.
 pub(super) type Pairs = BTreeMap<(usize, usize), (f64, f64)>;
 
+/// What part of a capture.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Part {
+    Whole,
+    /// What follows the first flow's begin.
+    Settled,
+}
+
 /// Frames and attempts by pairs; `number`: the number of each node.
-pub(super) fn pairs(seen: &Seen, number: &[usize]) -> Pairs {
+pub(super) fn pairs(seen: &Seen, number: &[usize], part: Part) -> Pairs {
     let mut pairs = Pairs::new();
     for link in &seen.links {
         let (Some(from), Some(to)) = (number.get(link.from), number.get(link.to)) else {
             continue;
         };
-        let (frames, attempts) = pairs
+        let (frames, attempts) = match part {
+            Part::Whole => (link.frames, link.attempts),
+            Part::Settled => link.settled,
+        };
+        let pair = pairs
             .entry((*from.min(to), *from.max(to)))
             .or_insert((0.0, 0.0));
-        *frames += link.frames;
-        *attempts += link.attempts;
+        *pair = (pair.0 + frames, pair.1 + attempts);
     }
     pairs
 }
 
+/// A signal that is read where the air is free, and that nobody waits for.
+pub(super) const OVERHEARD_DB: f64 = -87.0;
 /// Radios that are tried: one whose driver copies frames, one that sends from memory.
 pub(super) const PROFILES: [&str; 2] = ["hamilton", "nrf52840"];
 /// Frames below which a share says nothing.

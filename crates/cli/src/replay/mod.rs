@@ -80,7 +80,7 @@ mod tests {
     use motet_lab::capture::{Capture as LabCapture, Records};
     use motet_lab::scenario::{Captures, Overrides, Plan, Watch};
 
-    use super::guess::Guess;
+    use super::guess::{Guess, Pairs, Part, pairs};
     use super::*;
 
     /// What the air of a scenario shows.
@@ -136,6 +136,48 @@ mod tests {
         let [a, b] = [&whole, &share].map(|seen| seen.flows[0].bytes as f64);
         assert!((b / a - 1.0).abs() < 0.02, "{a} B became {b}");
         assert!(share.flows[0].messages.is_none(), "{share:?}");
+    }
+
+    #[test]
+    fn retries_of_a_flows_begin_are_no_loss_of_links() {
+        let links = [
+            (0, 1, -62.0),
+            (1, 2, -97.6),
+            (2, 3, -62.0),
+            (0, 2, -87.0),
+            (1, 3, -87.0),
+        ];
+        let both = links.map(|(a, b, gain)| format!("[{a}, {b}, {gain}], [{b}, {a}, {gain}], "));
+        let text = format!(
+            "seed = 405\nduration_s = 30\n[topology]\nlinks = [{}]\n[[flow]]\n",
+            both.concat()
+        );
+        let seen = sniffed(&text, 12);
+        let all = Vec::from_iter(0..seen.nodes.len());
+        let [whole, settled] = [Part::Whole, Part::Settled].map(|part| pairs(&seen, &all, part));
+        let rate = |pairs: &Pairs| {
+            let retries: f64 = pairs
+                .values()
+                .map(|(frames, attempts)| attempts - frames)
+                .sum();
+            retries / pairs.values().map(|(frames, _)| frames).sum::<f64>()
+        };
+        let rates = [&whole, &settled].map(rate);
+        assert!(rates[0] > 0.02 && rates[1] < 0.5 * rates[0], "{rates:?}");
+        assert!(Guess::of(&seen).lossy(&settled).is_none(), "{settled:?}");
+    }
+
+    #[test]
+    fn links_lose_alike_no_more_than_the_best_one_shows() {
+        let seen = sniffed("duration_s = 8\n[topology]\nchain = 2\n[[flow]]\n", 0);
+        let shown = Pairs::from([((0, 1), (1000.0, 1001.0)), ((1, 2), (1000.0, 1200.0))]);
+        let mut guess = Guess::of(&seen);
+        guess.even_loss = 0.01;
+        let lab = Pairs::from([((0, 1), (1000.0, 1000.0)), ((1, 2), (1000.0, 1000.0))]);
+        let nearer = guess.nearer(&shown, &lab);
+        assert!(nearer.even_loss < 0.001, "{nearer:?}");
+        assert!(nearer.delivery[&(1, 2)] < 0.95, "{nearer:?}");
+        assert!(guess.lossy(&shown).is_none());
     }
 
     fn kbps(seen: &Seen) -> f64 {

@@ -6,7 +6,7 @@ use motet_decode::{Seen, SeenFlow};
 use motet_lab::air::k7::gain_of_delivery;
 use motet_lab::air::profile::Profile;
 
-use super::guess::Guess;
+use super::guess::{Guess, OVERHEARD_DB};
 
 /// The scenario in TOML.
 pub(super) fn scenario(seen: &Seen, name: &str, guess: &Guess) -> String {
@@ -66,9 +66,13 @@ fn links(guess: &Guess) -> BTreeMap<(usize, usize), f64> {
         true => LOSSLESS_BESIDE_NOISE,
         false => LOSSLESS,
     };
+    let strong_db = match guess.is_faint {
+        true => OVERHEARD_DB,
+        false => STRONG_DB,
+    };
     for ((a, b), delivery) in &guess.delivery {
         let gain = match delivery / (1.0 - guess.even_loss) {
-            whole if whole >= lossless => STRONG_DB,
+            whole if whole >= lossless => strong_db,
             share => gain(share).unwrap_or(WEAK_DB),
         };
         gains.insert((*a, *b), gain);

@@ -39,6 +39,8 @@ pub struct SeenLink {
     pub frames: f64,
     /// As many for each frame as it took.
     pub attempts: f64,
+    /// Both once the first flow's begin is over, which makes retries of its own.
+    pub settled: (f64, f64),
     /// Times, s after the first flow's begin, in which it was much worse: from, to, share
     /// acknowledged.
     pub worse: Vec<(f64, f64, f64)>,
@@ -84,14 +86,20 @@ impl Examiner {
         let links = self.stations.links.iter().filter_map(|((from, to), link)| {
             let ends = (*number.get(from.as_str())?, *number.get(to.as_str())?);
             let (missed, heard) = self.stations.nodes.get(from)?.shares();
-            let frames = link.asked as f64 / (1.0 - missed).max(0.05);
+            // Where attempts fail with the same chance, heard retries for each heard frame are
+            // what the sniffer hears of the retries for each frame, whatever frames it missed.
+            let all = |asked: u64, retries: u64| {
+                let frames = asked as f64 / (1.0 - missed).max(0.05);
+                let again = retries as f64 / asked.max(1) as f64 / heard;
+                (frames, frames * (1.0 + again))
+            };
+            let (frames, attempts) = all(link.asked, link.retries);
             (link.acknowledged > 0).then(|| SeenLink {
                 from: ends.0,
                 to: ends.1,
                 frames,
-                // Where attempts fail with the same chance, heard retries for each heard frame are
-                // what the sniffer hears of the retries for each frame, whatever frames it missed.
-                attempts: frames * (1.0 + link.retries as f64 / link.asked.max(1) as f64 / heard),
+                attempts,
+                settled: settled(link, begin_s, all),
                 worse: worse(link, begin_s),
             })
         });
@@ -240,6 +248,19 @@ fn is_tree(parents: &[usize]) -> bool {
     })
 }
 
+/// Frames and attempts in the pieces of time after the first flow's begin; `all` adds what the
+/// sniffer missed.
+fn settled(link: &Link, begin_s: f64, all: impl Fn(u64, u64) -> (f64, f64)) -> (f64, f64) {
+    let later = link
+        .spans
+        .pieces()
+        .filter(|([from_s, _], _)| *from_s >= begin_s + BEGIN_S);
+    let (asked, retries) = later.fold((0, 0), |sum, (_, span)| {
+        (sum.0 + span.asked, sum.1 + span.retries)
+    });
+    all(asked, retries)
+}
+
 /// Stretches in which a link was far worse than over all.
 fn worse(link: &Link, begin_s: f64) -> Vec<(f64, f64, f64)> {
     let whole = link.acknowledged as f64 / link.attempts.max(1) as f64;
@@ -264,6 +285,8 @@ fn worse(link: &Link, begin_s: f64) -> Vec<(f64, f64, f64)> {
     list
 }
 
+/// How long a flow opens its window, and the nodes find their pace.
+const BEGIN_S: f64 = 4.0;
 /// A link that carries less of a node's frames is no way that it takes.
 const PART_MIN: f64 = 0.05;
 /// Retries whose mean time says something: so many, and such a share of all attempts. A mote that
