@@ -304,9 +304,7 @@ fn one_cut_short_keeps_the_rows_it_had() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.by_ref().any(|line| line.unwrap().is_empty()));
     let kill = format!("kill -TERM {}", child.id());
-    let killed = Command::new("sh")
-        .args(["-c", &kill])
-        .status();
+    let killed = Command::new("sh").args(["-c", &kill]).status();
     assert!(killed.unwrap().success());
     let said: Vec<String> = lines.map(Result::unwrap).collect();
     let output = child.wait_with_output().unwrap();
