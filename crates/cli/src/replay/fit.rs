@@ -81,7 +81,9 @@ impl Shown {
         let all = [lab, self].map(|shown| shown.carried.values().sum::<f64>().max(1.0));
         let all = (all[0] / all[1]).ln().abs();
         let carried = EACH_FLOW * flows + (1.0 - EACH_FLOW) * all;
-        sum / f64::max(weight, 1.0) + carried + RETRIES_WEIGHT * self.retries_off(lab)
+        sum / f64::max(weight, 1.0)
+            + CARRIED_WEIGHT * carried
+            + RETRIES_WEIGHT * self.retries_off(lab)
     }
 
     /// How far the retries of all links are off: in the whole, and in the part that losses follow.
@@ -237,8 +239,8 @@ impl Search<'_> {
         }
     }
 
-    /// Chance decides much: of the nearest guesses the one that is nearest in the mean of some runs,
-    /// and of its runs the nearest.
+    /// Chance decides much: of the nearest guesses the one that is nearest in the mean of some
+    /// runs, and of its runs the nearest.
     fn nearest_run(&mut self) -> Option<Trial> {
         let mut nearest = self.tried.clone();
         nearest.sort_by(|one, other| one.distance.total_cmp(&other.distance));
@@ -367,8 +369,9 @@ fn observed(text: &str, part: Part) -> Option<Shown> {
 /// flow's begin alone adds some, and that of what follows.
 const BEGIN_UNSURE: f64 = 0.03;
 const RETRIES_UNSURE: f64 = 0.005;
-/// What their number counts for beside bytes, of which one is sure.
+/// What their number counts for, which is chance, and bytes, of which one is sure.
 const RETRIES_WEIGHT: f64 = 0.5;
+const CARRIED_WEIGHT: f64 = 2.0;
 /// What the bytes of each flow count for beside those of all: which flow wins where they crowd each
 /// other out is chance.
 const EACH_FLOW: f64 = 0.25;
