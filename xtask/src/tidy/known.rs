@@ -131,11 +131,6 @@ pub(super) const KNOWN: [Known; 18] = [
         why: "each point of a sweep is a scenario of its parts",
     },
     Known {
-        root: "crates/sim/src",
-        files: &["soak::mesh", "soak::outsiders"],
-        why: "hostile nodes are built into the mesh, and act on what the mesh does",
-    },
-    Known {
         root: "crates/taim/src",
         files: &[
             "flow",

@@ -13,7 +13,7 @@ use motet::mac::{Policy, Sleep};
 use motet::tcphc;
 
 use super::dice::Dice;
-use super::mesh;
+use super::key::give_key;
 use crate::air::gains::{ChainAir, Gains, LogDistance};
 use crate::air::profile::Profile;
 use crate::net::attack::{AttackOptions, Forgery, Frames};
@@ -52,7 +52,7 @@ pub(super) fn network(seed: u64) -> Option<NetworkOptions> {
         ..BleOptions::DEFAULT
     });
     put_leaves_to_sleep(&mut options, &mut dice);
-    mesh::give_key(&mut options, &mut dice);
+    give_key(&mut options, &mut dice);
     attack(&mut options, &mut dice, in_mesh);
     Some(options)
 }

@@ -1,26 +1,21 @@
 //! The network of a run.
 
-use std::array;
-
 use motet::ble::Phy;
 use motet::link::{Forwarding, IndirectConfig, Relaying};
 use motet::mac::poll::REST;
-use motet::mac::security::{KEY_LEN, NetworkKey};
 use motet::mac::{Channels, Pending, Policy, Sleep};
 use motet::tcphc;
 use motet::time::Duration;
-use motet::wire::ieee802154::Level;
 
 use super::dice::Dice;
 use super::everything;
+use super::key::give_key;
 use super::outsiders::Outsiders;
 use crate::air::gains::{ChainAir, Gains, LogDistance};
 use crate::air::profile::Profile;
-use crate::keys::{JoinSecret, SECRET_LEN};
 use crate::net::attack::{AttackOptions, Forgery, Frames};
 use crate::net::network::{
-    BleOptions, Cipher, HostOptions, Joining, NetworkOptions, NodeOptions, Parent, SecurityOptions,
-    Tables, star,
+    BleOptions, HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables, star,
 };
 
 /// A random network that holds together, and what outsiders do to it.
@@ -88,29 +83,6 @@ fn undisturbed(dice: &mut Dice, seed: u64) -> NetworkOptions {
         seal(&mut options, &mut dice);
     }
     options
-}
-
-/// Gives the mesh a key.
-pub(super) fn give_key(options: &mut NetworkOptions, dice: &mut Dice) {
-    let key: [u8; KEY_LEN] = array::from_fn(|_| dice.bits() as u8);
-    // Their indices go through 128.
-    let sequence = dice.pick(&[0, 126]);
-    let mut security = SecurityOptions::new(NetworkKey::new(key), sequence);
-    security.level = dice.pick(&[Level::Mic32, Level::Mic32, Level::Mic64, Level::Mic128]);
-    // A processor that takes a tenth of a second for a frame is late for whatever it is to do
-    // meanwhile.
-    let cipher = dice.pick(&[Cipher::Radio, Cipher::Software]);
-    let is_quick = options.nodes[0].profile.cipher < Duration::from_millis(1);
-    security.cipher = if is_quick { cipher } else { Cipher::Radio };
-    // A mote that asks every four minutes still has the former key then.
-    security.rotates_after = dice
-        .chance(0.5)
-        .then(|| ROTATES_AFTER_MIN + dice.span(ROTATES_AFTER_MIN));
-    if dice.chance(0.3) {
-        let secret: [u8; SECRET_LEN] = array::from_fn(|_| dice.bits() as u8);
-        security = security.joined_by(JoinSecret::new(secret));
-    }
-    options.security = Some(security);
 }
 
 /// Gives the mesh a key, and puts up to two attackers beside its nodes, which forge frames of any
@@ -307,9 +279,6 @@ const BLUETOOTH: u64 = 7;
 
 /// A separate random stream for the key of the mesh and its attackers.
 const SECURITY: u64 = 9;
-
-/// The least time from one link key to the next; the greatest is twice that.
-const ROTATES_AFTER_MIN: Duration = Duration::from_secs(300);
 
 /// Geometries that are tried until one holds together.
 const TRIES: usize = 20;

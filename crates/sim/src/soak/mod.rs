@@ -13,6 +13,7 @@ mod coverage;
 mod dice;
 mod everything;
 mod frames;
+mod key;
 mod lab;
 mod lender;
 mod mesh;

@@ -58,8 +58,9 @@ pub(super) fn link_changes(
     changes
 }
 
-/// Lets a mesh of `nodes` nodes in which nothing is broken any more find its paths, then rest for longer than any
-/// route lives. `is_misled`: somebody has spoken in the names of others, and was believed.
+/// Lets a mesh of `nodes` nodes in which nothing is broken any more find its paths, then rest for
+/// longer than any route lives. `is_misled`: somebody has spoken in the names of others, and was
+/// believed.
 ///
 /// # Errors
 /// Which mote has no way up, or is not where the border router believes it.
