@@ -386,8 +386,13 @@ impl Way {
         let intervals = (count - 1) as f64;
         let interval_s = (last_s - first_s) / intervals;
         let variance = self.burst_squares / intervals - interval_s.powi(2);
-        // Pauses of a transfer, behind losses, come at any time.
-        let is_even = variance <= (UNEVEN * interval_s).powi(2);
+        // Pauses of a transfer, behind losses, come at any time: a few of them may seem even.
+        let uneven = if count < BURSTS_MANY {
+            UNEVEN_FEW
+        } else {
+            UNEVEN
+        };
+        let is_even = variance <= (uneven * interval_s).powi(2);
         is_even.then(|| (interval_s, self.bytes.max(self.spanned()) / count))
     }
 
@@ -556,8 +561,11 @@ const UNKNOWN: &str = "for a cause that the capture does not show";
 const PAUSE_S: f64 = 0.7;
 /// Messages from which on a flow is one of messages.
 const BURSTS_MIN: u64 = 4;
-/// By how much times between messages differ, a standard deviation, as a part of their mean.
+/// By how much times between messages differ, a standard deviation, as a part of their mean: where
+/// there are so many, and fewer.
+const BURSTS_MANY: u64 = 8;
 const UNEVEN: f64 = 0.3;
+const UNEVEN_FEW: f64 = 0.1;
 /// So soon after an ACK the sender waited for it.
 const AT_ONCE_S: f64 = 0.1;
 /// Links of a node that may have lost a segment: a hostile node has as many as it likes.
@@ -569,3 +577,25 @@ const EDGES_MAX: usize = 256;
 const SEGMENTS_MAX: usize = 512;
 /// Sequence numbers below the acknowledged ones that stay known.
 const KEPT_BEHIND: u32 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_pauses_of_a_transfer_are_no_messages() {
+        let messages = |begins_s: &[f64]| {
+            let mut way = Way::default();
+            for at_s in begins_s {
+                way.begins(*at_s);
+            }
+            way.messages().map(|(interval_s, _)| interval_s)
+        };
+        let interval_s = messages(&[0.0, 10.1, 20.0, 30.2]).unwrap();
+        assert!((interval_s - 10.07).abs() < 0.01, "{interval_s}");
+        assert_eq!(messages(&[0.0, 8.0, 20.0, 31.0]), None);
+        let many = [0.0, 1.8, 4.3, 6.0, 8.2, 9.8, 12.1, 14.0];
+        assert!(messages(&many).is_some());
+        assert_eq!(messages(&[0.0, 10.0, 20.0]), None);
+    }
+}
