@@ -330,6 +330,7 @@ mod tests {
             to,
             frames,
             attempts: frames,
+            settled: (frames, frames),
             worse: Vec::new(),
         };
         // Node 3 reached the border router by itself once, and sends by nodes 2 and 1.
