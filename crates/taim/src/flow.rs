@@ -315,8 +315,8 @@ impl Flow {
         !self.streams[Direction::Up as usize].is_acknowledged()
     }
 
-    /// Bytes of the mote that are missing here, while nothing more is held for it: it knows now that
-    /// it has to send them again.
+    /// Bytes of the mote that are missing here, while nothing more is held for it: it knows now
+    /// that it has to send them again.
     pub(crate) fn is_to_repair(&self) -> Option<u32> {
         let holes = self.streams[Direction::Up as usize].holes;
         (holes > 0 && self.held(Direction::Down) == 0).then_some(holes)

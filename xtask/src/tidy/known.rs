@@ -11,7 +11,7 @@ pub(super) struct Known {
 }
 
 /// All of them.
-pub(super) const KNOWN: [Known; 18] = [
+pub(super) const KNOWN: [Known; 17] = [
     Known {
         root: "apps/lab/src",
         files: &["air", "executor"],

@@ -198,10 +198,10 @@ impl RttEstimator {
     }
 
     /// After an expiry that was spurious: SRTT is at least the round trip of `rtt_ms` that the
-    /// timer was too short for (RFC 4015 §4.3), which one sample raises by an eighth alone. Differs:
-    /// the RTTVAR of that section, half the round trip, makes an RTO of three round trips, and the
-    /// next loss costs a sender in a crowd all of them. RTTVAR stays what the sample has made of
-    /// it.
+    /// timer was too short for (RFC 4015 §4.3), which one sample raises by an eighth alone.
+    /// Differs: the RTTVAR of that section, half the round trip, makes an RTO of three round trips,
+    /// and the next loss costs a sender in a crowd all of them. RTTVAR stays what the sample has
+    /// made of it.
     pub(super) fn raise(&mut self, rtt_ms: u32) {
         #[cfg(feature = "tcple")]
         let rtt_ms = rtt_ms.saturating_sub(self.waited_ms.into());
