@@ -22,8 +22,8 @@ pub(in super::super) const EXPERIMENT: Experiment = Experiment {
             seconds: 20,
         },
         Budget {
-            runs: 5,
-            seconds: 60,
+            runs: 4,
+            seconds: 30,
         },
     ],
 };
