@@ -4,9 +4,9 @@
 //! new to its mote triggers new data. Until these arrive, or are overdue ([`super::answers`]), the
 //! flow is inside the mesh. If fewer flows are inside than the window allows, the flow with the
 //! least service is next, and one of its acknowledgments is released. So the mesh is never
-//! overloaded, every flow finds it equally empty, and a flow that has lost packets catches up. Data into the mesh come from
-//! one place, which can queue them itself, and they trigger only short ACKs: the policy `admission`
-//! never holds them. `auto` holds them like acknowledgments where flows out of the mesh contend,
+//! overloaded, every flow finds it equally empty, and a flow that has lost packets catches up. Data
+//! into the mesh come from one place, which can queue them itself, and they trigger only short
+//! ACKs: the policy `admission` never holds them. `auto` holds them like acknowledgments where flows out of the mesh contend,
 //! too: beside those, which wait, downloads would have the air to themselves. A flow that sends
 //! little is never held, either ([`super::heavy_flows`]). Only one packet of a flow is
 //! released at a time: if it is lost, the flow's next one acknowledges the same bytes, so the
