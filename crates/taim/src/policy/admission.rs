@@ -6,17 +6,17 @@
 //! least service is next, and one of its acknowledgments is released. So the mesh is never
 //! overloaded, every flow finds it equally empty, and a flow that has lost packets catches up. Data
 //! into the mesh come from one place, which can queue them itself, and they trigger only short
-//! ACKs: the policy `admission` never holds them. `auto` holds them like acknowledgments where flows out of the mesh contend,
-//! too: beside those, which wait, downloads would have the air to themselves. A flow that sends
-//! little is never held, either ([`super::heavy_flows`]). Only one packet of a flow is
-//! released at a time: if it is lost, the flow's next one acknowledges the same bytes, so the
-//! sender does not run into its timeout. The window follows from the size of segments: as many
-//! bytes are inside as the air between neighbours can carry. It shrinks if the shares of flows
-//! still diverge, or if flows retransmit. A packet waits for at most a minute. While the number of
-//! flows inside is below one and a half times the window, it also waits no longer than its sender's
-//! timeout, estimated from the round trips so far. A sender that sends again at fixed times,
-//! whatever the round trips, is recognised by them, and its packets wait no longer than it does.
-//! Source: Motet's own.
+//! ACKs: the policy `admission` never holds them. `auto` holds them like acknowledgments where
+//! flows out of the mesh contend, too: beside those, which wait, downloads would have the air to
+//! themselves. A flow that sends little is never held, either ([`super::heavy_flows`]). Only one
+//! packet of a flow is released at a time: if it is lost, the flow's next one acknowledges the same
+//! bytes, so the sender does not run into its timeout. The window follows from the size of
+//! segments: as many bytes are inside as the air between neighbours can carry. It shrinks if the
+//! shares of flows still diverge, or if flows retransmit. A packet waits for at most a minute.
+//! While the number of flows inside is below one and a half times the window, it also waits no
+//! longer than its sender's timeout, estimated from the round trips so far. A sender that sends
+//! again at fixed times, whatever the round trips, is recognised by them, and its packets wait no
+//! longer than it does. Source: Motet's own.
 
 use std::collections::BTreeSet;
 use std::mem;
