@@ -114,7 +114,7 @@ impl<'m> Services<'m> {
     }
 
     /// The same, and `/firmware` at port 80 in place of an application. It is open without a token.
-    /// A full segment of its connections fills [`firmware::MSS_FRAMES`] frames.
+    /// A full segment of its connections fills `firmware::MSS_FRAMES` frames.
     #[cfg(feature = "firmware")]
     #[must_use]
     pub fn with_firmware(self, token: Option<&'static [u8]>) -> Self {
