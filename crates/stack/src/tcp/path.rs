@@ -8,6 +8,7 @@
 use super::connection::Connection;
 use super::facts::Facts;
 use super::output::Plan;
+use super::rtt;
 use super::seq::SeqNum;
 use super::timers::{Purpose, Timer};
 use super::types::{Error, IcmpError};
@@ -70,7 +71,7 @@ impl Connection<'_> {
             return self.on_disrupted(seq);
         }
         let left = self.left_ms(Timer::Transmit).unwrap_or_default();
-        let least = u32::from(self.config.rto_min_ms);
+        let least = rtt::least_ms(self.config);
         if least < left {
             self.arm_transmit(Purpose::Retransmit, least);
         }

@@ -227,6 +227,11 @@ impl RttEstimator {
     }
 }
 
+/// The least RTO of data, ms ([`Config::rto_min_ms`]).
+pub(super) fn least_ms(config: &Config) -> u32 {
+    u32::from(config.rto_min_ms)
+}
+
 /// RTO after a handshake in which the SYN was retransmitted (RFC 6298 §5.7), ms.
 const RTO_AFTER_LOST_SYN_MS: u32 = 3000;
 

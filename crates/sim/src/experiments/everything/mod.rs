@@ -155,6 +155,15 @@ const DUTY_MAX: f64 = 1.65;
 const REPAIR_MAX_S: f64 = 33.0;
 
 impl Gain {
+    /// Whether a figure is no worse than it may be, with a part and without it.
+    fn is_within(self, with: f64, without: f64) -> bool {
+        match self {
+            Self::More => false,
+            Self::Less(most) => with.max(without) <= most,
+            Self::Missing(least) => with.min(without) >= 1.0 - least,
+        }
+    }
+
     /// How much better the network is `without` a part than `with` it; 1: the same.
     fn of(self, with: f64, without: f64) -> f64 {
         match self {
@@ -251,9 +260,10 @@ fn worth(results: &Results<'_>, part: Part, name: &'static str) -> Vec<Row> {
         let gained = gain.of(with, without);
         most = most.max(1.0 / gained);
         let row = results.derived(at.clone(), (gain_name, "1"), gained);
-        rows.push(match is_judged(part, metric) {
-            true => row.at_most(1.05),
-            false => row.shown("the part is not there for this"),
+        rows.push(match (is_judged(part, metric), gain.is_within(with, without)) {
+            (true, false) => row.at_most(1.05),
+            (true, true) => row.shown("with the part and without it within what it may be"),
+            (false, _) => row.shown("the part is not there for this"),
         });
     }
     let row = results.derived(at, ("worth", "1"), most);

@@ -43,14 +43,15 @@ impl Fired {
     pub(super) fn of(mesh: &[Heard]) -> Self {
         let mut fired = Self::default();
         let mut last: HashMap<usize, Last> = HashMap::new();
-        // By the number of its ACK, a frame's receiver.
-        let mut due: HashMap<Option<u64>, (usize, Last)> = HashMap::new();
+        // By the number of its ACK, a frame's receiver; none where two frames of the number wait for
+        // one at once, far from each other: whose it is cannot be told.
+        let mut due: HashMap<Option<u64>, (Option<usize>, Last)> = HashMap::new();
         for heard in mesh {
             let is_forged = heard.kind == Kind::Data && !heard.is_readable;
             if heard.kind == Kind::Ack {
                 let acked = due.remove(&heard.sequence);
                 let acked = acked.filter(|(_, it)| heard.at_us < it.over_us + ACK_WITHIN_US);
-                if let Some((node, before)) = acked {
+                if let Some((Some(node), before)) = acked {
                     let over_us = heard.over_us;
                     last.insert(node, Last { over_us, ..before });
                 }
@@ -72,7 +73,9 @@ impl Fired {
                 fired.forged += u64::from(is_forged);
                 // Without an ACK it may not have heard this one, and fires nothing.
                 last.remove(&to);
-                due.insert(heard.sequence, (to, own));
+                let waits = due.get(&heard.sequence).map(|(_, it)| it.over_us);
+                let is_alone = waits.is_none_or(|it| it + ACK_WITHIN_US <= heard.at_us);
+                due.insert(heard.sequence, (is_alone.then_some(to), own));
             }
         }
         fired
