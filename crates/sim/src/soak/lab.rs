@@ -9,6 +9,8 @@
 mod active_outsiders;
 mod judge;
 
+use std::collections::BTreeSet;
+
 use motet::link::Link;
 use motet::tcp::{self, Buffers, Config, ListenerHandle};
 use motet::time::{Duration, Instant};
@@ -45,6 +47,8 @@ struct Lab<'m> {
     is_quiet: bool,
     /// Whether some motes sleep.
     sleeps: bool,
+    /// The nodes that sleep.
+    asleep: BTreeSet<usize>,
     /// Nodes of the mesh, in front of those on Bluetooth LE beside it.
     in_mesh: usize,
     /// If motes find their parents by RPL: the path gains without faults.
@@ -79,6 +83,9 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     let mut seen = Seen::default();
     let is_rpl = options.joining == Joining::Rpl;
     let sleeps = options.has_sleepers();
+    let nodes = options.nodes.iter().enumerate();
+    let asleep = nodes.filter(|(_, node)| node.sleep.is_some());
+    let asleep = asleep.map(|(number, _)| number).collect();
     let is_all_on = options.is_mixed();
     let in_mesh = match is_all_on {
         true => options.nodes.len() - options.ble_motes(),
@@ -105,6 +112,7 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
         span,
         is_quiet: false,
         sleeps,
+        asleep,
         in_mesh,
         gains,
         outages: Outages::default(),
@@ -280,7 +288,7 @@ impl<'m> Lab<'m> {
             22 => {
                 let last = self.ends.len() as u32 - 1;
                 let node = self.dice.range(0, last) as usize;
-                match self.network.world.is_on(node) {
+                match self.network.world.is_on(node) && self.may_break(node) {
                     true => self.reboot(node),
                     false => Ok(()),
                 }
@@ -303,7 +311,9 @@ impl<'m> Lab<'m> {
             return Ok(());
         };
         match routing::draw(&mut self.dice, nodes, [now, end]) {
-            Some(Breakage::Off(node, len)) if self.network.world.is_on(node) => {
+            Some(Breakage::Off(node, len))
+                if self.network.world.is_on(node) && self.may_break(node) =>
+            {
                 self.switch_off(node, now + len);
             }
             Some(Breakage::Link(ends, len)) => {
@@ -314,6 +324,13 @@ impl<'m> Lab<'m> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether a node may lose its memory. Not one that sleeps where everything is on;
+    /// `docs/reference/soak.md` gives the reason.
+    pub(super) fn may_break(&self, node: usize) -> bool {
+        let sleeps = self.asleep.contains(&node);
+        self.tally.all_on == 0 || !sleeps
     }
 
     /// Nodes come back whose time has come.

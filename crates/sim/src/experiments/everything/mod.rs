@@ -260,11 +260,13 @@ fn worth(results: &Results<'_>, part: Part, name: &'static str) -> Vec<Row> {
         let gained = gain.of(with, without);
         most = most.max(1.0 / gained);
         let row = results.derived(at.clone(), (gain_name, "1"), gained);
-        rows.push(match (is_judged(part, metric), gain.is_within(with, without)) {
-            (true, false) => row.at_most(1.05),
-            (true, true) => row.shown("with the part and without it within what it may be"),
-            (false, _) => row.shown("the part is not there for this"),
-        });
+        rows.push(
+            match (is_judged(part, metric), gain.is_within(with, without)) {
+                (true, false) => row.at_most(1.05),
+                (true, true) => row.shown("with the part and without it within what it may be"),
+                (false, _) => row.shown("the part is not there for this"),
+            },
+        );
     }
     let row = results.derived(at, ("worth", "1"), most);
     rows.push(row.shown("where the part is worth most (moonshot 1.05)"));
