@@ -37,8 +37,10 @@ fn under(
     (senders, (how, is_up)): (usize, (&str, bool)),
     readers: Readers,
 ) -> [f64; 3] {
+    // Where several fill the air their goodput in a run lies within 5 % of the mean of many.
+    let seeds = if senders > 1 { 6 } else { 2 };
     let mut text = format!(
-        "duration_s = 70\nwarmup_s = 10\nseeds = {SEEDS}\n[topology]\nchain = {hops}\n\
+        "duration_s = 70\nwarmup_s = 10\nseeds = {seeds}\n[topology]\nchain = {hops}\n\
          [router]\npolicy = \"{policy}\"\n{spacing}"
     );
     let ends = |node: usize, is_up: bool| match is_up {
@@ -90,9 +92,6 @@ fn costs_nothing(hops: usize, senders: (usize, (&str, bool)), readers: Readers) 
         assert!(own[1] >= 0.9 * part && own[2] <= 2.0 * p95, "{what}");
     }
 }
-
-/// A run's goodput lies within 5 % of the mean of many.
-const SEEDS: usize = 6;
 
 const NOW_AND_THEN: Readers = Readers {
     count: 4,
