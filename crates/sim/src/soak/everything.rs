@@ -13,11 +13,11 @@ use motet::mac::{Policy, Sleep};
 use motet::tcphc;
 
 use super::dice::Dice;
-use super::key::give_key;
+use super::parts;
 use crate::air::gains::{ChainAir, Gains, LogDistance};
 use crate::air::profile::Profile;
-use crate::net::attack::{AttackOptions, Forgery, Frames};
-use crate::net::network::{BleOptions, HostOptions, Joining, NetworkOptions, NodeOptions, Parent};
+use crate::net::attack::Forgery;
+use crate::net::network::{BleOptions, Joining, NetworkOptions, NodeOptions, Parent};
 
 /// The network of this seed, before outsiders come; none in half of the cases.
 pub(super) fn network(seed: u64) -> Option<NetworkOptions> {
@@ -35,12 +35,7 @@ pub(super) fn network(seed: u64) -> Option<NetworkOptions> {
     }
     options.seed = seed;
     options.joining = Joining::Rpl;
-    options.hosts = (0..dice.range(1, 2))
-        .map(|number| HostOptions {
-            delay: dice.scale_ms(1, 500),
-            ..HostOptions::new(format!("host {number}"))
-        })
-        .collect();
+    options.hosts = parts::hosts(&mut dice);
     options.frame_loss = f64::from(dice.range(0, 10)) / 100.0;
     options.thins_acks = true;
     options.queues_flows = true;
@@ -52,8 +47,12 @@ pub(super) fn network(seed: u64) -> Option<NetworkOptions> {
         ..BleOptions::DEFAULT
     });
     put_leaves_to_sleep(&mut options, &mut dice);
-    give_key(&mut options, &mut dice);
-    attack(&mut options, &mut dice, in_mesh);
+    parts::give_key(&mut options, &mut dice);
+    // Of every kind, beside nodes of the mesh.
+    for _ in 0..dice.range(0, 2) {
+        let attacker = parts::attacker(&mut dice, in_mesh, &Forgery::ALL, 0.3);
+        options.attackers.push(attacker);
+    }
     Some(options)
 }
 
@@ -102,22 +101,6 @@ fn put_leaves_to_sleep(options: &mut NetworkOptions, dice: &mut Dice) {
             let rest = dice.pick(&[REST, REST_REACHABLE]);
             node.sleep = Some(Sleep::new(Policy::Hinted(rest)));
         }
-    }
-}
-
-/// Puts up to two attackers of any kind beside nodes of the mesh.
-fn attack(options: &mut NetworkOptions, dice: &mut Dice, in_mesh: usize) {
-    for _ in 0..dice.range(0, 2) {
-        let (_, forgery) = dice.pick(&Forgery::ALL);
-        options.attackers.push(AttackOptions {
-            near: dice.range(0, in_mesh as u32 - 1) as usize,
-            per_s: f64::from(dice.scale(1, 20)),
-            frames: match dice.chance(0.3) {
-                true => Frames::Replayed,
-                false => Frames::Forged(forgery),
-            },
-            is_elsewhere: false,
-        });
     }
 }
 

@@ -45,8 +45,6 @@ struct Lab<'m> {
     sessions: Sessions<'m>,
     span: Duration,
     is_quiet: bool,
-    /// Whether some motes sleep.
-    sleeps: bool,
     /// The nodes that sleep.
     asleep: BTreeSet<usize>,
     /// Nodes of the mesh, in front of those on Bluetooth LE beside it.
@@ -82,7 +80,6 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     let (options, outsiders) = mesh::network(&mut dice, seed);
     let mut seen = Seen::default();
     let is_rpl = options.joining == Joining::Rpl;
-    let sleeps = options.has_sleepers();
     let nodes = options.nodes.iter().enumerate();
     let asleep = nodes.filter(|(_, node)| node.sleep.is_some());
     let asleep = asleep.map(|(number, _)| number).collect();
@@ -111,7 +108,6 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
         sessions: Sessions::new(seed, &arena),
         span,
         is_quiet: false,
-        sleeps,
         asleep,
         in_mesh,
         gains,
@@ -288,7 +284,7 @@ impl<'m> Lab<'m> {
             22 => {
                 let last = self.ends.len() as u32 - 1;
                 let node = self.dice.range(0, last) as usize;
-                match self.network.world.is_on(node) && self.may_break(node) {
+                match self.may_break(node) {
                     true => self.reboot(node),
                     false => Ok(()),
                 }
@@ -311,9 +307,7 @@ impl<'m> Lab<'m> {
             return Ok(());
         };
         match routing::draw(&mut self.dice, nodes, [now, end]) {
-            Some(Breakage::Off(node, len))
-                if self.network.world.is_on(node) && self.may_break(node) =>
-            {
+            Some(Breakage::Off(node, len)) if self.may_break(node) => {
                 self.switch_off(node, now + len);
             }
             Some(Breakage::Link(ends, len)) => {
@@ -326,11 +320,11 @@ impl<'m> Lab<'m> {
         Ok(())
     }
 
-    /// Whether a node may lose its memory. Not one that sleeps where everything is on;
+    /// Whether a node is on and may lose its memory. Not one that sleeps where everything is on;
     /// `docs/reference/soak.md` gives the reason.
-    pub(super) fn may_break(&self, node: usize) -> bool {
-        let sleeps = self.asleep.contains(&node);
-        self.tally.all_on == 0 || !sleeps
+    fn may_break(&self, node: usize) -> bool {
+        let is_spared = self.tally.all_on > 0 && self.asleep.contains(&node);
+        self.network.world.is_on(node) && !is_spared
     }
 
     /// Nodes come back whose time has come.
@@ -513,9 +507,9 @@ impl<'m> Lab<'m> {
             let config = end.config;
             u64::from(config.retransmissions_max + 2) * u64::from(config.rto_max_ms)
         });
-        let asleep = match self.sleeps {
-            true => CALM_ASLEEP,
-            false => Duration::ZERO,
+        let asleep = match self.asleep.is_empty() {
+            true => Duration::ZERO,
+            false => CALM_ASLEEP,
         };
         CALM + asleep + Duration::from_millis(tries.max().unwrap_or(0))
     }

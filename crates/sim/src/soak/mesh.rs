@@ -9,14 +9,12 @@ use motet::time::Duration;
 
 use super::dice::Dice;
 use super::everything;
-use super::key::give_key;
 use super::outsiders::Outsiders;
+use super::parts;
 use crate::air::gains::{ChainAir, Gains, LogDistance};
 use crate::air::profile::Profile;
 use crate::net::attack::{AttackOptions, Forgery, Frames};
-use crate::net::network::{
-    BleOptions, HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables, star,
-};
+use crate::net::network::{BleOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables, star};
 
 /// A random network that holds together, and what outsiders do to it.
 pub(super) fn network(dice: &mut Dice, seed: u64) -> (NetworkOptions, Option<Outsiders>) {
@@ -31,11 +29,7 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> (NetworkOptions, Option<Out
 /// A random network before outsiders come.
 fn undisturbed(dice: &mut Dice, seed: u64) -> NetworkOptions {
     let nodes = nodes(dice);
-    let hosts = (0..dice.range(1, 2)).map(|number| HostOptions {
-        delay: dice.scale_ms(1, 500),
-        ..HostOptions::new(format!("host {number}"))
-    });
-    let hosts = hosts.collect();
+    let hosts = parts::hosts(dice);
     let frame_loss = f64::from(dice.range(0, 20)) / 100.0;
     // Drawn in every case, so that the other half of the runs is what it would be without RPL.
     let given = dice.pick(&[Joining::Advertised, Joining::Static]);
@@ -88,22 +82,14 @@ fn undisturbed(dice: &mut Dice, seed: u64) -> NetworkOptions {
 /// Gives the mesh a key, and puts up to two attackers beside its nodes, which forge frames of any
 /// kind or play back what they hear.
 fn seal(options: &mut NetworkOptions, dice: &mut Dice) {
-    give_key(options, dice);
+    parts::give_key(options, dice);
     for _ in 0..dice.range(0, 2) {
         // Messages of RPL mislead nobody elsewhere.
         let is_heard =
             |(_, kind): &(_, Forgery)| options.joining == Joining::Rpl || !kind.is_routing();
         let kinds: Vec<_> = Forgery::ALL.into_iter().filter(is_heard).collect();
-        let (_, forgery) = dice.pick(&kinds);
-        options.attackers.push(AttackOptions {
-            near: dice.range(0, options.nodes.len() as u32 - 1) as usize,
-            per_s: f64::from(dice.scale(1, 20)),
-            frames: match dice.chance(0.4) {
-                true => Frames::Replayed,
-                false => Frames::Forged(forgery),
-            },
-            is_elsewhere: false,
-        });
+        let attacker = parts::attacker(dice, options.nodes.len(), &kinds, 0.4);
+        options.attackers.push(attacker);
     }
 }
 

@@ -13,7 +13,7 @@ use motet::mac::{Channels, Pending, Policy, Sleep};
 use motet::time::Duration;
 
 use super::dice::Dice;
-use super::key::give_key;
+use super::parts;
 use crate::air::profile::Profile;
 use crate::net::attack::{AttackOptions, Forgery, Frames};
 use crate::net::dense::{self, DenseFloor, Shape};
@@ -189,7 +189,7 @@ fn flood(dice: &mut Dice) -> Strangers {
 /// time to decrypt.
 fn be_strange(options: &mut NetworkOptions, dice: &mut Dice) {
     wake(options);
-    give_key(options, dice);
+    parts::give_key(options, dice);
     add_strangers(options, dice);
 }
 

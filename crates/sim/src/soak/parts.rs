@@ -1,7 +1,6 @@
-//! The key of a run's mesh.
+//! What networks of every kind draw alike: hosts, the key of the mesh, attackers.
 //!
-//! Place: below the networks of `mesh`, of `everything` and of `outsiders`, each of which may have
-//! one.
+//! Place: below the networks of `mesh`, of `everything` and of `outsiders`.
 
 use std::array;
 
@@ -11,7 +10,37 @@ use motet::wire::ieee802154::Level;
 
 use super::dice::Dice;
 use crate::keys::{JoinSecret, SECRET_LEN};
-use crate::net::network::{Cipher, NetworkOptions, SecurityOptions};
+use crate::net::attack::{AttackOptions, Forgery, Frames};
+use crate::net::network::{Cipher, HostOptions, NetworkOptions, SecurityOptions};
+
+/// One or two hosts beyond the border router.
+pub(super) fn hosts(dice: &mut Dice) -> Vec<HostOptions> {
+    let hosts = (0..dice.range(1, 2)).map(|number| HostOptions {
+        delay: dice.scale_ms(1, 500),
+        ..HostOptions::new(format!("host {number}"))
+    });
+    hosts.collect()
+}
+
+/// An attacker beside one of `nodes` nodes, which forges frames of one of these kinds, or, with a
+/// chance, plays back what it hears.
+pub(super) fn attacker(
+    dice: &mut Dice,
+    nodes: usize,
+    kinds: &[(&str, Forgery)],
+    plays_back: f64,
+) -> AttackOptions {
+    let (_, forgery) = dice.pick(kinds);
+    AttackOptions {
+        near: dice.range(0, nodes as u32 - 1) as usize,
+        per_s: f64::from(dice.scale(1, 20)),
+        frames: match dice.chance(plays_back) {
+            true => Frames::Replayed,
+            false => Frames::Forged(forgery),
+        },
+        is_elsewhere: false,
+    }
+}
 
 /// Gives the mesh a key.
 pub(super) fn give_key(options: &mut NetworkOptions, dice: &mut Dice) {
