@@ -123,17 +123,7 @@ impl<'m> Network<'m> {
         stops: impl Fn() -> bool,
     ) -> Result<Self, TopologyError> {
         let tree = options.tree()?;
-        let builder = Builder {
-            options: &options,
-            tree: &tree,
-            prefix,
-            arena,
-            seed: options.seed,
-            now: Instant::ORIGIN,
-            quiet: Duration::ZERO,
-            stored: None,
-            given: None,
-        };
+        let builder = Builder::new(&options, &tree, prefix, arena);
         let mut residents = builder.mesh_nodes();
         let (mut hosts, mut ends) = (Vec::new(), Vec::new());
         for (number, host) in options.hosts.iter().enumerate() {
@@ -213,15 +203,9 @@ impl<'m> Network<'m> {
         // A device's random numbers are not those of before.
         self.options.seed = self.options.seed.wrapping_add(REBOOT_STEP);
         let builder = Builder {
-            options: &self.options,
-            tree: &self.tree,
-            prefix: self.prefix,
-            arena,
-            seed: self.options.seed,
-            now: Instant::ORIGIN,
-            quiet: Duration::ZERO,
             stored: self.world.stored(node),
             given: self.world.given(node),
+            ..Builder::new(&self.options, &self.tree, self.prefix, arena)
         };
         let resident = match self.hosts.iter().position(|at| *at == Some(node)) {
             Some(number) => builder.host(number, node),
@@ -254,10 +238,6 @@ impl<'m> Network<'m> {
         };
         let lives = self.lives[node];
         let builder = Builder {
-            options: &self.options,
-            tree: &self.tree,
-            prefix: self.prefix,
-            arena,
             seed: seed_of_life(self.options.seed, lives),
             now: self.world.now(),
             quiet: match lives {
@@ -266,6 +246,7 @@ impl<'m> Network<'m> {
             },
             stored: self.world.stored(node),
             given: self.world.given(node),
+            ..Builder::new(&self.options, &self.tree, self.prefix, arena)
         };
         let resident = builder.mesh_node(node, returned);
         let channel = self.options.nodes[node].channel;

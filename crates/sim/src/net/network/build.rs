@@ -47,6 +47,28 @@ pub(super) struct Builder<'a, 'm> {
     pub(super) given: Option<Configuration>,
 }
 
+impl<'a, 'm> Builder<'a, 'm> {
+    /// What builds nodes that start for the first time.
+    pub(in crate::net) const fn new(
+        options: &'a NetworkOptions,
+        tree: &'a Tree,
+        prefix: Ipv6Addr,
+        arena: &'m Arena,
+    ) -> Self {
+        Self {
+            options,
+            tree,
+            prefix,
+            arena,
+            seed: options.seed,
+            now: Instant::ORIGIN,
+            quiet: Duration::ZERO,
+            stored: None,
+            given: None,
+        }
+    }
+}
+
 impl<'m> Builder<'_, 'm> {
     /// All mesh nodes, in order.
     pub(super) fn mesh_nodes(self) -> Vec<Resident<'m>> {

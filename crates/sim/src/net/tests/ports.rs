@@ -31,25 +31,6 @@ fn options() -> NetworkOptions {
     options
 }
 
-/// What builds the nodes of these options.
-fn builder<'o, 'm>(
-    options: &'o NetworkOptions,
-    tree: &'o Tree,
-    arena: &'m Arena,
-) -> Builder<'o, 'm> {
-    Builder {
-        options,
-        tree,
-        prefix: plan::MESH_PREFIX,
-        arena,
-        seed: options.seed,
-        now: Instant::ORIGIN,
-        quiet: Duration::ZERO,
-        stored: None,
-        given: None,
-    }
-}
-
 /// The relay: the radios of nodes 1 and 2 in one node.
 fn relay<'m>(builder: Builder<'_, 'm>) -> Resident<'m> {
     let mut rng = stream(1, 1, Purpose::Stack);
@@ -106,7 +87,7 @@ fn a_node_with_two_radios_relays_from_one_to_the_other() {
     for (n, node) in options.nodes.iter_mut().enumerate() {
         node.channel = if n < 2 { NEAR } else { FAR };
     }
-    let builder = builder(&options, &tree, &arena);
+    let builder = Builder::new(&options, &tree, plan::MESH_PREFIX, &arena);
     let residents = vec![
         builder.mesh_node(0, NodeMemory::default()),
         relay(builder),
@@ -146,7 +127,7 @@ fn each_node_draws_from_a_stream_of_its_own_also_where_motes_come_later() {
         let mut options = options();
         options.absent = absent.iter().copied().collect();
         let tree = options.tree().unwrap();
-        let builder = builder(&options, &tree, &arena);
+        let builder = Builder::new(&options, &tree, plan::MESH_PREFIX, &arena);
         // Behind the motes three hosts.
         let places = (0..options.nodes.len() + 3).map(|at| builder.place(at));
         places.collect()
