@@ -223,7 +223,7 @@ impl<'m> Node<'m> {
 
     /// The offer of the path back over `hop` to the connection that `segment` begins.
     fn offer_to(
-        &self,
+        &mut self,
         hop: NextHop,
         (header, zone): (&Header, u8),
         segment: &[u8],

@@ -14,7 +14,7 @@ use super::reply::Reply;
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::types::{Endpoints, IcmpError, IncomingSegment, count};
-use super::{SegmentDrop, State, Tcp};
+use super::{SegmentDrop, Tcp};
 use crate::time::Instant;
 use crate::wire::cursor::Reader;
 use crate::wire::tcp::{self as wire, Flags, Header};
@@ -458,7 +458,7 @@ impl<'m> Tcp<'m> {
     // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
     #[inline(never)]
     pub(crate) fn mss_frames(
-        &self,
+        &mut self,
         (local, remote): (&Ipv6Addr, &Ipv6Addr),
         zone: u8,
         segment: &[u8],
@@ -474,10 +474,7 @@ impl<'m> Tcp<'m> {
             remote_port,
             zone,
         };
-        let connections = self.memory.connections.iter();
-        let mut connections = connections.flat_map(|slot| &slot.0);
-        let known = connections.find(|c| c.state() != State::Closed && c.is_between(&ends));
-        let config = known.map(|connection| connection.config);
+        let config = self.find(&ends).map(|connection| connection.config);
         let config = config.or_else(|| self.listener_of(&ends).map(|listener| listener.1));
         config.map_or(0, |config| config.mss_frames)
     }
