@@ -401,7 +401,7 @@ fn a_simple_packet_ends_at_its_original_length_or_the_snap_length() {
     let data = frame();
     let simple = |snap_len: u32, kept: usize| {
         let whole = pcapng(false, None, 0, 195, &data);
-        // The section's block of 28 bytes and the interface's of 20, whose snap length is another.
+        // The section's block has 28 bytes, the interface's 20. Its snap length is set anew.
         let mut file = whole[..48].to_vec();
         file[40..44].copy_from_slice(&snap_len.to_le_bytes());
         let body = Bytes {

@@ -52,8 +52,8 @@ pub fn unzipped<'a>(mut input: impl io::Read + 'a, len_max: u64) -> io::Result<i
     ))
 }
 
-/// What was zipped, up to so many bytes: a small file may unzip to any length. Behind them it ends
-/// with an error, which says so in words.
+/// The first bytes of what was zipped, as many as are allowed: a small file may unzip to any
+/// length. A longer one ends with an error that names the limit.
 #[derive(Debug)]
 struct Bounded<R> {
     plain: R,

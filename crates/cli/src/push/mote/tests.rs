@@ -9,8 +9,8 @@ use base64ct::{Base64, Encoding as _};
 
 use super::*;
 
-/// What a mote that a test plays has stored: bytes, and the length of the whole that they are of;
-/// `None`: `GET` finds nothing, as where the length told by `HEAD` is that of the running image.
+/// What a mote that a test plays has stored: bytes, and the length of the whole that they are of.
+/// `None`: `GET` finds nothing, as where `HEAD` gives the length of the running image.
 struct Stored {
     bytes: Vec<u8>,
     total: Option<usize>,

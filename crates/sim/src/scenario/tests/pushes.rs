@@ -95,7 +95,7 @@ fn a_mote_that_comes_back_gets_the_image_after_the_others() {
     assert!(flows[1].finished_s < flows[0].finished_s, "{flows:?}");
 }
 
-/// Twelve frames a segment by default, and fewer where the flow says so.
+/// A segment of a push fills twelve frames by default, and fewer by the flow's `mss_frames`.
 #[test]
 fn long_segments_bring_an_image_sooner() {
     let done_s = |keys: &str| {
