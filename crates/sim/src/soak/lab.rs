@@ -9,8 +9,6 @@
 mod active_outsiders;
 mod judge;
 
-use std::collections::BTreeSet;
-
 use motet::link::Link;
 use motet::tcp::{self, Buffers, Config, ListenerHandle};
 use motet::time::{Duration, Instant};
@@ -45,8 +43,8 @@ struct Lab<'m> {
     sessions: Sessions<'m>,
     span: Duration,
     is_quiet: bool,
-    /// The nodes that sleep.
-    asleep: BTreeSet<usize>,
+    /// Whether some motes sleep.
+    sleeps: bool,
     /// Nodes of the mesh, in front of those on Bluetooth LE beside it.
     in_mesh: usize,
     /// If motes find their parents by RPL: the path gains without faults.
@@ -80,9 +78,7 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     let (options, outsiders) = mesh::network(&mut dice, seed);
     let mut seen = Seen::default();
     let is_rpl = options.joining == Joining::Rpl;
-    let nodes = options.nodes.iter().enumerate();
-    let asleep = nodes.filter(|(_, node)| node.sleep.is_some());
-    let asleep = asleep.map(|(number, _)| number).collect();
+    let sleeps = options.has_sleepers();
     let is_all_on = options.is_mixed();
     let in_mesh = match is_all_on {
         true => options.nodes.len() - options.ble_motes(),
@@ -108,7 +104,7 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
         sessions: Sessions::new(seed, &arena),
         span,
         is_quiet: false,
-        asleep,
+        sleeps,
         in_mesh,
         gains,
         outages: Outages::default(),
@@ -284,7 +280,7 @@ impl<'m> Lab<'m> {
             22 => {
                 let last = self.ends.len() as u32 - 1;
                 let node = self.dice.range(0, last) as usize;
-                match self.may_break(node) {
+                match self.network.world.is_on(node) {
                     true => self.reboot(node),
                     false => Ok(()),
                 }
@@ -307,7 +303,7 @@ impl<'m> Lab<'m> {
             return Ok(());
         };
         match routing::draw(&mut self.dice, nodes, [now, end]) {
-            Some(Breakage::Off(node, len)) if self.may_break(node) => {
+            Some(Breakage::Off(node, len)) if self.network.world.is_on(node) => {
                 self.switch_off(node, now + len);
             }
             Some(Breakage::Link(ends, len)) => {
@@ -318,13 +314,6 @@ impl<'m> Lab<'m> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Whether a node is on and may lose its memory. Not one that sleeps where everything is on;
-    /// `docs/reference/soak.md` gives the reason.
-    fn may_break(&self, node: usize) -> bool {
-        let is_spared = self.tally.all_on > 0 && self.asleep.contains(&node);
-        self.network.world.is_on(node) && !is_spared
     }
 
     /// Nodes come back whose time has come.
@@ -507,9 +496,9 @@ impl<'m> Lab<'m> {
             let config = end.config;
             u64::from(config.retransmissions_max + 2) * u64::from(config.rto_max_ms)
         });
-        let asleep = match self.asleep.is_empty() {
-            true => Duration::ZERO,
-            false => CALM_ASLEEP,
+        let asleep = match self.sleeps {
+            true => CALM_ASLEEP,
+            false => Duration::ZERO,
         };
         CALM + asleep + Duration::from_millis(tries.max().unwrap_or(0))
     }

@@ -31,6 +31,10 @@ pub(crate) const IS_ROUTER: bool = cfg!(feature = "advertise");
 /// behind a few frames for others.
 const TENTATIVE: Duration = Duration::from_secs(2);
 
+/// How long after a registration a request with the same transaction is a repetition: the time in
+/// which a neighbour without an answer repeats one before it looks for another router.
+const REPEATED: Duration = Duration::from_secs(60);
+
 /// Why a registration was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RegistrationRefusal {
@@ -209,6 +213,12 @@ impl Registration {
         }
     }
 
+    /// Whether a request with the entry's transaction may be a repetition of the one that made it.
+    fn is_fresh(&self, now: Instant) -> bool {
+        let lifetime = Duration::from_secs(60 * u64::from(self.lifetime_min));
+        self.state == State::Tentative || now + lifetime < self.expires + REPEATED
+    }
+
     /// Ends the entry. If it was reported, its end is reported, too.
     fn end(&mut self) {
         self.is_news |= self.state == State::Registered;
@@ -333,8 +343,10 @@ impl<'m> NeighborCache<'m> {
                     return Err(RegistrationRefusal::Duplicate);
                 }
             } else if let (Some(known), Some(tid)) = (entry.tid, request.tid) {
-                // A request that is repeated is answered as it was, and changes nothing.
-                if known == tid {
+                // A request that is repeated is answered as it was, and changes nothing. Long after
+                // the registration it is none: the neighbour has lost its memory and begins to
+                // count anew, and another router may have a later one of it.
+                if known == tid && entry.is_fresh(now) {
                     return Ok(());
                 }
                 if !is_later(tid, known) {
@@ -686,9 +698,29 @@ mod tests {
             let asked = request(1, 240);
             assert_eq!(neighbor_cache.register(&asked, true, START), Ok(()));
             let end = neighbor_cache.next_deadline();
-            let later = START + MINUTE.saturating_mul(59);
+            let later = START + Duration::from_secs(59);
             assert_eq!(neighbor_cache.register(&asked, true, later), Ok(()));
             assert_eq!(neighbor_cache.next_deadline(), end);
+        });
+    }
+
+    /// The neighbour has restarted, or another node repeats its request.
+    #[test]
+    fn the_same_transaction_long_after_the_registration_is_stale() {
+        with_room(1, |mut neighbor_cache| {
+            let asked = request(1, 240);
+            assert_eq!(neighbor_cache.register(&asked, true, START), Ok(()));
+            let end = neighbor_cache.next_deadline();
+            for minutes in [1, 59] {
+                let later = START + MINUTE.saturating_mul(minutes);
+                let decided = neighbor_cache.register(&asked, true, later);
+                assert_eq!(decided, Err(RegistrationRefusal::Stale));
+                assert_eq!(neighbor_cache.next_deadline(), end);
+            }
+            let next = request(1, 241);
+            let later = START + MINUTE.saturating_mul(59);
+            assert_eq!(neighbor_cache.register(&next, true, later), Ok(()));
+            assert_ne!(neighbor_cache.next_deadline(), end);
         });
     }
 

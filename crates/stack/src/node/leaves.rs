@@ -12,7 +12,9 @@ use super::{Node, mesh_mut};
 use crate::ip::neighbor_cache::{Change, NeighborCache};
 use crate::ip::{self, Ingress, Neighbour, NextHop, PacketDrop, Prefix, Route};
 #[cfg(feature = "root")]
-use crate::ip::{Step, StepError};
+use crate::ip::{InterfaceId, Step, StepError};
+#[cfg(feature = "root")]
+use crate::link::Link;
 use crate::rpl::{Leaf, LeafOutcome};
 use crate::time::{Duration, Instant};
 use crate::wire::ipv6::Header;
@@ -166,6 +168,14 @@ impl<'m> Node<'m> {
     fn neighbor_cache_mut(&mut self) -> Option<&mut NeighborCache<'m>> {
         let interface = self.routing.as_ref()?.interface;
         Some(mesh_mut(self.links, interface)?.neighbor_cache_mut())
+    }
+}
+
+/// Ends the registration of a leaf here, since another router has told the root of a later one.
+#[cfg(feature = "root")]
+pub(super) fn forget(links: &mut [Link<'_>], interface: InterfaceId, leaf: ip::Iid) {
+    if let Some(mesh) = mesh_mut(links, interface) {
+        mesh.neighbor_cache_mut().forget(leaf);
     }
 }
 

@@ -3,6 +3,10 @@
 
 use super::Node;
 use crate::ip::Ingress;
+#[cfg(feature = "root")]
+use crate::ip::{Iid, InterfaceId};
+#[cfg(feature = "root")]
+use crate::link::Link;
 use crate::time::Instant;
 use crate::wire::ipv6::Header;
 
@@ -11,3 +15,6 @@ impl Node<'_> {
 
     pub(super) const fn remind_leaf(&mut self, _: &Header, _: &Ingress, _: Instant) {}
 }
+
+#[cfg(feature = "root")]
+pub(super) const fn forget(_: &mut [Link<'_>], _: InterfaceId, _: Iid) {}

@@ -7,7 +7,7 @@
 use core::net::Ipv6Addr;
 
 use crate::ip::{self, Ingress, Neighbour, Step, StepError};
-use crate::node::Node;
+use crate::node::{Node, leaves};
 use crate::rpl::{self, Destination, MessageDrop, Rpl};
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::ipv6::Header;
@@ -65,7 +65,9 @@ impl Node<'_> {
         ingress: &Ingress,
         now: Instant,
     ) {
-        let Self { routing, ip, .. } = self;
+        let Self {
+            routing, ip, links, ..
+        } = self;
         let Some(routing) = routing.as_mut() else {
             return;
         };
@@ -95,8 +97,13 @@ impl Node<'_> {
                     if is_bad {
                         status = rpl::status::OTHER_PARENT;
                     }
-                    if route.lifetime == Duration::ZERO && ip.rpl().has_lost() {
-                        root.ask_whether_gone(now);
+                    match route.lifetime {
+                        Duration::ZERO if ip.rpl().has_lost() => root.ask_whether_gone(now),
+                        Duration::ZERO => {}
+                        // A leaf that has left this router for another one. Its registration here
+                        // would make a request of its next life pass for a repetition.
+                        _ if step.is_leaf => leaves::forget(links, routing.interface, step.child),
+                        _ => {}
                     }
                     continue;
                 }

@@ -118,7 +118,7 @@ impl Lab<'_> {
             self.switch_off(child, end);
         }
         match pause {
-            Some(_) if self.may_break(relay) => self.reboot(relay),
+            Some(_) if self.network.world.is_on(relay) => self.reboot(relay),
             _ => Ok(()),
         }
     }

@@ -158,6 +158,33 @@ fn a_root_that_began_anew_hears_of_the_leaf_again() {
     assert!(answers_ping(&mut world));
 }
 
+/// A leaf loses its memory twice: below the root, and below a router, where a later transaction of
+/// it is known. Back below the root it begins to count where it began in its first life.
+#[test]
+fn a_leaf_without_its_memory_is_found_below_a_router_of_its_former_life() {
+    let leaf = |now| member(LEAF, Kind::Leaf, 0, now);
+    let nodes = std::vec![
+        member(0, Kind::Root, 4, Instant::ORIGIN),
+        leaf(Instant::ORIGIN),
+        member(9, Kind::Leaf, 0, Instant::ORIGIN),
+    ];
+    let mut world = World::of(nodes, 2);
+    world.poll_all();
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(step(&world), Some(link(0).iid()));
+    let now = world.now;
+    world.nodes[1] = member(ROUTER, Kind::Router, 4, now);
+    world.nodes[2] = leaf(now);
+    world.run_for(Duration::from_secs(30));
+    assert_eq!(step(&world), Some(link(ROUTER).iid()));
+    assert!(!world.radio_of(0).is_registered(link(LEAF).iid()));
+    let now = world.now;
+    world.nodes[1] = leaf(now);
+    world.nodes[2] = member(9, Kind::Leaf, 0, now);
+    world.run_for(Duration::from_secs(15));
+    assert_eq!(step(&world), Some(link(0).iid()));
+}
+
 /// A router without memory for registrations does not answer to them, and the leaf goes on with it.
 #[test]
 fn a_router_that_lends_no_memory_registers_nobody() {
