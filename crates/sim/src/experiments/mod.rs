@@ -39,6 +39,7 @@ pub mod spent;
 pub mod tcphc;
 pub mod tcple;
 pub mod tcplp;
+mod testbed;
 pub mod traffic;
 pub mod transfer;
 mod unjudged;

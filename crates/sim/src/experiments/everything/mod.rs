@@ -13,8 +13,8 @@ mod network;
 mod run;
 mod troubles;
 
-use self::interplay::{MARKS, REQUIREMENTS};
-use self::network::Part;
+use self::interplay::{APART, MARKS, REQUIREMENTS};
+use self::network::{Part, Place};
 use self::run::{Everything, InTurns};
 use super::row::{Point, Row};
 use super::run::Failure;
@@ -23,7 +23,7 @@ use super::{Budget, Case, Experiment, Results};
 use crate::experiments::metric::Metric;
 
 /// In the order of the command's list.
-pub const EXPERIMENTS: [Experiment; 1] = [ALL];
+pub const EXPERIMENTS: [Experiment; 2] = [ALL, PLACES];
 
 const ALL: Experiment = Experiment {
     id: "combined-all",
@@ -41,6 +41,15 @@ const ALL: Experiment = Experiment {
             seconds: 600,
         },
     ],
+};
+
+const PLACES: Experiment = Experiment {
+    id: "combined-places",
+    title: "All of Motet at once, on several channels and over a testbed's links",
+    cases: places_cases,
+    rows: places_rows,
+    axis: None,
+    budget: ALL.budget,
 };
 
 /// The point with everything.
@@ -64,7 +73,7 @@ fn without(name: &'static str) -> Point {
 
 fn cases() -> Vec<Case> {
     let case = |point: Point, left_out: &[Part]| {
-        let traffic = Everything(left_out.to_vec());
+        let traffic = Everything(Place::Floor, left_out.to_vec());
         Case::new(point, Setup::hops(1)).traffic(traffic)
     };
     let mut cases = vec![case(everything(), &[])];
@@ -74,6 +83,22 @@ fn cases() -> Vec<Case> {
     let each = Part::ALL.iter();
     cases.extend(each.map(|(part, name)| case(without(name), &[*part])));
     cases
+}
+
+/// The same network elsewhere, and the name of its point.
+const ELSEWHERE: [(Place, &str); 2] = [
+    (Place::Channels, "several channels"),
+    (Place::Testbed, "grenoble"),
+];
+
+fn at(place: &'static str) -> Point {
+    everything().with("place", place)
+}
+
+fn places_cases() -> Vec<Case> {
+    let case =
+        |(place, name)| Case::new(at(name), Setup::hops(1)).traffic(Everything(place, Vec::new()));
+    ELSEWHERE.into_iter().map(case).collect()
 }
 
 /// A figure of a run.
@@ -192,9 +217,41 @@ fn is_judged(part: Part, metric: Metric) -> bool {
 }
 
 fn rows(results: &Results<'_>) -> Vec<Row> {
-    let row = |metric| results.row(&everything(), metric);
+    let mut rows = figures(results, &everything());
+    rows.extend(beside_plain(results));
+    rows.extend(REQUIREMENTS.iter().map(|(number, name)| {
+        let at = match MARKS.contains(number) {
+            true => without("admission"),
+            false => everything(),
+        };
+        interplay(results, (&everything(), at), (*number, name))
+    }));
+    rows.extend(SHOWN.map(|metric| results.row(&plain(), metric)));
+    for (part, name) in Part::ALL {
+        rows.extend(worth(results, part, name));
+    }
+    results.all_judged_in_full(rows)
+}
+
+fn places_rows(results: &Results<'_>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (_, name) in ELSEWHERE {
+        rows.extend(figures(results, &at(name)));
+        let made = REQUIREMENTS
+            .iter()
+            .filter(|(number, _)| !APART.contains(number));
+        rows.extend(
+            made.map(|requirement| interplay(results, (&at(name), at(name)), *requirement)),
+        );
+    }
+    results.all_judged_in_full(rows)
+}
+
+/// What everything at once brings, beside what it has to.
+fn figures(results: &Results<'_>, at: &Point) -> Vec<Row> {
+    let row = |metric| results.row(at, metric);
     let repair = |metric| row(metric).at_most(REPAIR_MAX_S).moonshot(10.0);
-    let mut rows = vec![
+    vec![
         row(GOODPUT),
         row(GOODPUT_LEAST),
         row(GOODPUT_BLE),
@@ -211,22 +268,18 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
         row(ENERGY),
         row(ENERGY_BLE),
         row(LATENCY),
-    ];
-    rows.extend(beside_plain(results));
-    rows.extend(REQUIREMENTS.iter().map(|(number, name)| {
-        let at = match MARKS.contains(number) {
-            true => without("admission"),
-            false => everything(),
-        };
-        let at = at.with("requirement", *number as u64);
-        let share = results.mean_of(&everything(), |run| run.figure(name));
-        results.derived(at, ("interplay", "1"), share).at_least(1.0)
-    }));
-    rows.extend(SHOWN.map(|metric| results.row(&plain(), metric)));
-    for (part, name) in Part::ALL {
-        rows.extend(worth(results, part, name));
-    }
-    results.all_judged_in_full(rows)
+    ]
+}
+
+/// The share of a requirement's checks that held where everything was on, in a row of its own.
+fn interplay(
+    results: &Results<'_>,
+    (ran, at): (&Point, Point),
+    (number, name): (usize, &'static str),
+) -> Row {
+    let share = results.mean_of(ran, |run| run.figure(name));
+    let at = at.with("requirement", number as u64);
+    results.derived(at, ("interplay", "1"), share).at_least(1.0)
 }
 
 /// Everything beside plain TCP.

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::experiments::run::Failure;
+use crate::experiments::testbed;
 use crate::net::network::NetworkOptions;
 use crate::net::topology::Tree;
 use crate::scenario::{Overrides, Plan};
@@ -39,6 +40,17 @@ impl Part {
         (Self::Tcple, "tcple"),
         (Self::Security, "security"),
     ];
+}
+
+/// Where the network stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// A floor of the lab's own, all on one channel.
+    Floor,
+    /// The same floor, a home channel for each mote.
+    Channels,
+    /// The links of a testbed, as they were measured, with a node of the seed's as border router.
+    Testbed,
 }
 
 /// What motes of a floor are chosen for.
@@ -81,16 +93,20 @@ pub(super) const WORSE_FOR_S: u64 = 100;
 
 /// The scenario of a seed; none where no floor fits. What is left out changes neither the floor nor
 /// the roles.
-pub(super) fn scenario(seed: u64, without: &[Part], seconds: u64) -> Option<(String, Roles)> {
+pub(super) fn scenario(
+    seed: u64,
+    (place, without): (Place, &[Part]),
+    seconds: u64,
+) -> Option<(String, Roles)> {
     (0..FLOORS_MAX).find_map(|n| {
         let floor = seed.wrapping_mul(FLOORS_MAX).wrapping_add(n) & i64::MAX as u64;
         // A mesh alone has no keys of Bluetooth LE.
-        let probe = head(floor, &[Part::Tcple], seconds) + "[[flow]]\nfrom = 1\n";
+        let probe = head(floor, (place, &[Part::Tcple]), seconds) + "[[flow]]\nfrom = 1\n";
         let plan = Plan::parse(&probe, Path::new(""), Overrides::default()).ok()?;
         let scenario = &plan.points.first()?.scenario;
         let roles = Roles::of(floor, &scenario.tree, &scenario.network)?;
         let text = |without: &[Part]| {
-            let text = head(floor, without, seconds) + &roles.text(without);
+            let text = head(floor, (place, without), seconds) + &roles.text(without);
             match seconds > REBOOTS_AT_S {
                 true => text + &reboot(),
                 false => text,
@@ -101,12 +117,25 @@ pub(super) fn scenario(seed: u64, without: &[Part], seconds: u64) -> Option<(Str
     })
 }
 
-fn head(floor: u64, without: &[Part], seconds: u64) -> String {
+fn head(floor: u64, (place, without): (Place, &[Part]), seconds: u64) -> String {
     let has = |part| !without.contains(&part);
+    let links = match place {
+        Place::Floor | Place::Channels => format!("floor = {MOTES}\nfloor_hops = 4\n"),
+        Place::Testbed => format!(
+            "k7 = {:?}\nroot = {}\n",
+            testbed::path().display().to_string(),
+            floor % testbed::NODES
+        ),
+    };
+    let channel = match place {
+        Place::Floor => String::new(),
+        Place::Channels => "channels = \"multi\"\n".into(),
+        Place::Testbed => format!("channel = {}\n", testbed::CHANNEL),
+    };
     let mut text = format!(
         "name = \"everything\"\nseed = {floor}\nduration_s = {seconds}\nwarmup_s = {WARMUP_S}\n\
-         sample_s = 0.5\n[topology]\nfloor = {MOTES}\nfloor_hops = 4\njoining = \"rpl\"\n\
-         [radio]\nprofile = \"nrf52840\"\n{}[stack]\necn = {}\npacing = \"{}\"\n\
+         sample_s = 0.5\n[topology]\n{links}joining = \"rpl\"\n\
+         [radio]\nprofile = \"nrf52840\"\n{channel}{}[stack]\necn = {}\npacing = \"{}\"\n\
          compression = \"{}\"\nforwarding = \"{}\"\n[router]\npolicy = \"{}\"\nflow_queues = {}\n\
          [wire]\nloss = {WIRE_LOSS}\n",
         if has(Part::Tcple) {
@@ -245,8 +274,8 @@ impl Roles {
 
 /// The scenarios of a seed's far flows with everything on, each alone; none where no floor fits.
 pub(super) fn alone(seed: u64, seconds: u64) -> Option<Vec<String>> {
-    let (_, roles) = scenario(seed, &[], seconds)?;
-    let head = head(roles.floor, &[Part::Tcple], seconds);
+    let (_, roles) = scenario(seed, (Place::Floor, &[]), seconds)?;
+    let head = head(roles.floor, (Place::Floor, &[Part::Tcple]), seconds);
     let far = roles.far().into_iter();
     Some(
         far.map(|mote| format!("{head}{}", roles.bulk(mote)))
@@ -291,8 +320,8 @@ mod tests {
     fn every_seed_has_a_network() {
         let all: Vec<Part> = Part::ALL.iter().map(|(part, _)| *part).collect();
         for seed in [1, 2, 9_000, 60_001, u64::MAX] {
-            let (text, roles) = scenario(seed, &[], 600).expect("a floor fits");
-            let (plain, same) = scenario(seed, &all, 600).expect("a floor fits");
+            let (text, roles) = scenario(seed, (Place::Floor, &[]), 600).expect("a floor fits");
+            let (plain, same) = scenario(seed, (Place::Floor, &all), 600).expect("a floor fits");
             assert_eq!(roles, same, "seed {seed}");
             assert_ne!(text, plain);
             for text in [text, plain] {

@@ -9,11 +9,12 @@ use motet::time::Duration;
 use super::few;
 use super::interplay::{self, Checks, Interplay, Judged};
 use super::network::{
-    DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, alone, scenario, unfit,
+    DIES_AT_S, Part, Place, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, alone, scenario, unfit,
 };
 use super::troubles::Troubles;
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
+use crate::experiments::testbed;
 use crate::experiments::traffic::Traffic;
 use crate::experiments::written;
 use crate::scenario::{
@@ -21,9 +22,9 @@ use crate::scenario::{
 };
 use crate::stats::{jain, mean};
 
-/// All traffic of the network, with these parts left out.
+/// All traffic of the network at a place, with these parts left out.
 #[derive(Debug)]
-pub(super) struct Everything(pub(super) Vec<Part>);
+pub(super) struct Everything(pub(super) Place, pub(super) Vec<Part>);
 
 /// A run that is over.
 struct Played {
@@ -36,12 +37,19 @@ struct Played {
 
 impl Traffic for Everything {
     fn run(&self, _: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
-        let (text, roles) = scenario(seed, &self.0, seconds).ok_or_else(unfit)?;
-        let judged = self.0.is_empty().then_some(Judged::All);
+        let Self(place, without) = self;
+        if *place == Place::Testbed {
+            testbed::trace()?;
+        }
+        let (text, roles) = scenario(seed, (*place, without), seconds).ok_or_else(unfit)?;
+        let judged = without.is_empty().then_some(Judged::All);
         let played = play(&text, &roles, judged)?;
         let mut figures = figures(&played, &roles);
         if let Some(mut checks) = played.checks {
-            beside(seed, &mut checks)?;
+            // The checks that have networks of their own: the same at every place.
+            if *place == Place::Floor {
+                beside(seed, &mut checks)?;
+            }
             figures.extend(checks.figures());
         }
         Ok(Run {
@@ -88,7 +96,7 @@ impl Traffic for InTurns {
 /// # Errors
 /// Why the run does not count.
 pub(super) fn broken(seed: u64, seconds: u64) -> Result<Vec<String>, Failure> {
-    let (text, roles) = scenario(seed, &[], seconds).ok_or_else(unfit)?;
+    let (text, roles) = scenario(seed, (Place::Floor, &[]), seconds).ok_or_else(unfit)?;
     let mut checks = play(&text, &roles, Some(Judged::All))?
         .checks
         .unwrap_or_default();
@@ -98,7 +106,8 @@ pub(super) fn broken(seed: u64, seconds: u64) -> Result<Vec<String>, Failure> {
 
 /// The checks that have networks of their own.
 fn beside(seed: u64, checks: &mut Checks) -> Result<(), Failure> {
-    let (text, roles) = scenario(seed, &[Part::Admission], MARKED_S).ok_or_else(unfit)?;
+    let (text, roles) =
+        scenario(seed, (Place::Floor, &[Part::Admission]), MARKED_S).ok_or_else(unfit)?;
     let marked = play(&text, &roles, Some(Judged::Marks))?.checks;
     checks.add(marked.unwrap_or_default());
     few::check(seed, checks)?;

@@ -1,9 +1,8 @@
 //! A testbed's day: readings by UDP while links change as they were measured.
 //!
 //! Each seed is another starting hour of the trace, ten in turn. The trace is not a part of
-//! Motet: it is read from the shared data, which `MOTET_SHARED` names.
+//! Motet; `testbed` says where it is.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use motet::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use crate::experiments::Case;
 use crate::experiments::row::Point;
 use crate::experiments::run::{Failure, PORT, Run};
 use crate::experiments::setup::{Segment, Setup};
+use crate::experiments::testbed;
 use crate::experiments::traffic::Traffic;
 use crate::net::moves::Moves;
 use crate::net::network::{Joining, NetworkOptions, NodeOptions, Tables};
@@ -41,7 +41,7 @@ pub(super) fn case() -> Case {
 impl Traffic for Stable {
     fn run(&self, _: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
-        let mut formed = Formed::of(testbed(seed)?, &arena)?;
+        let mut formed = Formed::of(network(seed)?, &arena)?;
         let joined_s = formed.age_s();
         let now = formed.network.world.now();
         let until = now + Duration::from_secs(seconds);
@@ -107,21 +107,13 @@ fn read<'m>(
 }
 
 /// The testbed from the starting hour of a seed on.
-fn testbed(seed: u64) -> Result<NetworkOptions, Failure> {
-    let path = trace_path();
-    let failed = |why: String| {
-        let path = path.display();
-        Failure::NoTrace(format!(
-            "{path}: {why}; set MOTET_SHARED to the folder that has data/traces/{TRACE}"
-        ))
-    };
-    let bytes = std::fs::read(&path).map_err(|error| failed(error.to_string()))?;
-    let trace = k7::read(&bytes, CHANNEL).map_err(|error| failed(error.to_string()))?;
+fn network(seed: u64) -> Result<NetworkOptions, Failure> {
+    let trace = testbed::trace()?;
     let hour = HOUR_STEP * (seed % HOURS);
     let noise_dbm = NodeOptions::new("").profile.noise_dbm();
     let (gains, later) = trace.replay(hour * 3_600, noise_dbm, k7::FRAME_LEN);
     let nodes = (0..trace.nodes).map(|n| NodeOptions {
-        channel: CHANNEL,
+        channel: testbed::CHANNEL,
         tables: if n == 0 { Tables::RELAY } else { Tables::SMALL },
         ..NodeOptions::new(n.to_string())
     });
@@ -133,20 +125,8 @@ fn testbed(seed: u64) -> Result<NetworkOptions, Failure> {
     })
 }
 
-fn trace_path() -> PathBuf {
-    let beside = || concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared").into();
-    let shared = std::env::var_os("MOTET_SHARED").map_or_else(beside, PathBuf::from);
-    shared.join("data").join("traces").join(TRACE)
-}
-
-/// Two days of a testbed of fifty nodes in Grenoble.
-const TRACE: &str = "grenoble_7.k7.gz";
-
 /// Motes, the border router not counted.
-const MOTES: u64 = 49;
-
-/// The lowest channel on which all of them are reached throughout the trace.
-const CHANNEL: u8 = 15;
+const MOTES: u64 = testbed::NODES - 1;
 
 /// Starting hours, and hours from one to the next: the last day ends within the trace.
 pub(super) const HOURS: u64 = 10;

@@ -49,6 +49,9 @@ pub(super) const REQUIREMENTS: [(usize, &str); 15] = [
 /// Those that congestion marks show.
 pub(super) const MARKS: [usize; 2] = [5, 6];
 
+/// Those that have networks of their own, the same wherever the network stands.
+pub(super) const APART: [usize; 4] = [5, 6, 9, 14];
+
 /// What is written and counted while a run goes on.
 #[derive(Debug)]
 pub(super) struct Interplay {
