@@ -50,6 +50,27 @@ pub(crate) fn division_is_right() -> bool {
     })
 }
 
+/// As [`division_is_right`], of numbers of 64 bits.
+pub(crate) fn long_division_is_right() -> bool {
+    let edges = (0..64).flat_map(|shift| {
+        let power = 1_u64 << shift;
+        [power.wrapping_sub(1), power, power.wrapping_add(1), !power]
+    });
+    edges.clone().all(|dividend| {
+        let mixed = dividend.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let divisors = edges.clone().chain([10, 125, 2_400_000_000]);
+        divisors.filter(|divisor| *divisor != 0).all(|divisor| {
+            let divisor = black_box(divisor);
+            [dividend, mixed].into_iter().all(|dividend| {
+                let (quotient, rest) = black_box((dividend / divisor, dividend % divisor));
+                let product = quotient.checked_mul(divisor);
+                let product = product.and_then(|product| product.checked_add(rest));
+                rest < divisor && product == Some(dividend)
+            })
+        })
+    })
+}
+
 /// As C has it; `aeabi` functions return nothing.
 fn returns_its_first_argument() -> bool {
     type Copy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;

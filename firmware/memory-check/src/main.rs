@@ -16,7 +16,7 @@ use minimal_node as _;
 
 #[entry]
 fn main() -> ! {
-    if !check::division_is_right() {
+    if !check::division_is_right() || !check::long_division_is_right() {
         end(false, "a quotient or a remainder is wrong");
     }
     let is_right = check::memory_is_right();
