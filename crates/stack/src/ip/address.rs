@@ -132,14 +132,17 @@ impl Addresses {
 
 /// The solicited-node multicast group of `addr` (RFC 4291 §2.7.1).
 pub(crate) fn solicited_node(addr: &Ipv6Addr) -> Ipv6Addr {
-    const GROUP: u128 = 0xff02_0000_0000_0000_0000_0001_ff00_0000;
-    Ipv6Addr::from_bits(GROUP | (addr.to_bits() & 0x00ff_ffff))
+    let [.., a, b, c] = addr.octets();
+    Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
 }
 
 /// `prefix`'s leading 64 bits joined with an interface identifier (RFC 4862 §5.5.3).
 pub(crate) fn with_iid(prefix: &Ipv6Addr, iid: Iid) -> Ipv6Addr {
-    let high = prefix.to_bits() & !u128::from(u64::MAX);
-    Ipv6Addr::from_bits(high | u128::from(u64::from_be_bytes(iid)))
+    let mut octets = prefix.octets();
+    if let Some(low) = octets.last_chunk_mut() {
+        *low = iid;
+    }
+    Ipv6Addr::from(octets)
 }
 
 /// The link-local address of an interface identifier (RFC 4862 §5.3).
@@ -147,9 +150,17 @@ pub(crate) fn link_local(iid: Iid) -> Ipv6Addr {
     with_iid(&Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), iid)
 }
 
+/// Whether the last 64 bits of an address are this identifier.
+// Not inlined: it has several callers, and one copy saves flash.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+pub(crate) fn has_iid(addr: &Ipv6Addr, iid: &Iid) -> bool {
+    addr.octets().ends_with(iid)
+}
+
 /// The last 64 bits of an address.
 pub(crate) fn iid_of(addr: &Ipv6Addr) -> Iid {
-    (addr.to_bits() as u64).to_be_bytes()
+    let [.., a, b, c, d, e, f, g, h] = addr.octets();
+    [a, b, c, d, e, f, g, h]
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ pub(super) const ECHOES: Allowance = Allowance::new(32, 50);
 /// `packet`: IPv6 header first; may be cut short, as a first fragment is.
 pub(crate) fn may_answer(header: &Header, packet: &[u8], kind: ErrorKind) -> bool {
     let to_one_node = !header.dst.is_multicast() || kind.may_answer_multicast();
-    let from_one_node = !header.src.is_unspecified() && !header.src.is_multicast();
+    let from_one_node = header.src != Ipv6Addr::UNSPECIFIED && !header.src.is_multicast();
     to_one_node && from_one_node && !may_be_error(header, packet)
 }
 

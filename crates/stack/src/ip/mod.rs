@@ -28,8 +28,8 @@ pub(crate) mod source_routes;
 
 use core::net::Ipv6Addr;
 
-pub(crate) use address::iid_of;
 pub use address::{ALL_NODES, ALL_ROUTERS, ALL_RPL_NODES, Address};
+pub(crate) use address::{has_iid, iid_of};
 #[cfg(feature = "mesh")]
 pub(crate) use address::{link_local, solicited_node, with_iid};
 pub use drops::{IpCounters, PacketDrop};
@@ -323,7 +323,7 @@ impl<'m> Ip<'m> {
     /// interface identifier names the neighbour (RFC 6775 §5.6: no resolution). `None` for the
     /// unspecified address.
     pub(crate) fn next_hop(&self, dst: &Ipv6Addr, on_link: InterfaceId) -> Option<NextHop> {
-        if dst.is_unspecified() {
+        if *dst == Ipv6Addr::UNSPECIFIED {
             return None;
         }
         if dst.is_multicast() {
@@ -412,7 +412,7 @@ impl<'m> Ip<'m> {
     /// The disposition of a packet before RPL judges the way that it takes.
     fn decide(&self, (header, rest): (&Header, &[u8]), ingress: &Ingress) -> Disposition {
         let interface = ingress.interface;
-        let loops = header.src.is_loopback() || header.dst.is_loopback();
+        let loops = header.src == Ipv6Addr::LOCALHOST || header.dst == Ipv6Addr::LOCALHOST;
         // No honest node sends a packet back to its source address.
         if header.src.is_multicast() || loops || self.addresses.owns(&header.src, interface) {
             return Disposition::Drop(PacketDrop::BadAddress);
@@ -464,7 +464,8 @@ impl<'m> Ip<'m> {
     fn forwarding(&self, header: &Header, interface: InterfaceId) -> Disposition {
         let stays_on_link =
             header.dst.is_unicast_link_local() || header.src.is_unicast_link_local();
-        if stays_on_link || header.src.is_unspecified() || header.dst.is_unspecified() {
+        let is_none = |addr: &Ipv6Addr| *addr == Ipv6Addr::UNSPECIFIED;
+        if stays_on_link || is_none(&header.src) || is_none(&header.dst) {
             return Disposition::Drop(PacketDrop::NotMine);
         }
         if !self.forwards() {

@@ -68,7 +68,7 @@ impl Prefix {
 /// passing addresses by value.
 pub(super) fn common_prefix_len(a: &Ipv6Addr, b: &Ipv6Addr) -> u8 {
     let mut len = 0;
-    for (a, b) in a.octets().iter().zip(b.octets()) {
+    for (a, b) in a.octets().iter().zip(&b.octets()) {
         let differ = a ^ b;
         if differ != 0 {
             return len + differ.leading_zeros() as u8;

@@ -9,6 +9,7 @@
 use core::net::Ipv6Addr;
 
 use super::icmp::ErrorKind;
+use super::route::common_prefix_len;
 #[cfg(feature = "root")]
 use super::source_routes::{Path, StepError};
 use super::source_routes::{SourceRoutes, Step};
@@ -287,14 +288,14 @@ impl RplRoutes<'_> {
             return Some(problem);
         }
         let is_step = !next.is_multicast()
-            && !next.is_unspecified()
-            && !next.is_loopback()
+            && next != Ipv6Addr::UNSPECIFIED
+            && next != Ipv6Addr::LOCALHOST
             && !next.is_unicast_link_local();
         if !is_step {
             return Some(Disposition::Drop(PacketDrop::ExtensionHeader));
         }
         // Nothing but a mote is reached by radio: no other route leads on from here.
-        if (next.to_bits() ^ header.dst.to_bits()) >> 64 != 0 {
+        if common_prefix_len(&next, &header.dst) < 64 {
             return Some(Disposition::Refuse(ErrorKind::SourceRoute));
         }
         if header.hop_limit <= 1 {

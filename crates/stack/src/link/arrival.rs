@@ -139,7 +139,7 @@ impl Undelivered<'_> {
     pub(crate) fn refused(&self) -> Option<(Header, &[u8], ErrorKind)> {
         let (header, payload) = Header::parse(self.buffer).ok()?;
         let packet = self.buffer.get(..HEADER_LEN + payload.len())?;
-        let is_last = ip::iid_of(&header.dst) == self.last_hop;
+        let is_last = ip::has_iid(&header.dst, &self.last_hop);
         let is_routed = cfg!(feature = "rpl") && header.next_header == next_header::ROUTING;
         let kind = match is_routed {
             true => ErrorKind::SourceRoute,

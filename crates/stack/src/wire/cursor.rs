@@ -58,9 +58,15 @@ impl<'a> Reader<'a> {
 
     /// Reads the next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
+        self.chunk().copied()
+    }
+
+    /// Reads the next `N` bytes, which stay where they are: where they are many, a copy that passes
+    /// through a result is made twice.
+    pub(crate) fn chunk<const N: usize>(&mut self) -> Result<&'a [u8; N], Truncated> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Truncated)?;
         self.rest = rest;
-        Ok(*head)
+        Ok(head)
     }
 
     /// Reads the next `len` bytes, without a copy.

@@ -270,30 +270,20 @@ impl<'a> Message<'a> {
                     options: NdpOptions::parse(r.rest())?,
                 })
             }
-            _ => {
-                let target = Ipv6Addr::from(r.array::<16>()?);
-                let destination = match kind {
-                    kind::REDIRECT => Ipv6Addr::from(r.array::<16>()?),
-                    _ => Ipv6Addr::UNSPECIFIED,
-                };
-                let options = NdpOptions::parse(r.rest())?;
-                match kind {
-                    kind::NEIGHBOR_SOLICITATION => Self::NeighborSolicitation { target, options },
-                    kind::NEIGHBOR_ADVERTISEMENT => {
-                        let flags = (word >> 24) as u8;
-                        Self::NeighborAdvertisement {
-                            flags,
-                            target,
-                            options,
-                        }
-                    }
-                    _ => Self::Redirect {
-                        target,
-                        destination,
-                        options,
-                    },
-                }
-            }
+            kind::NEIGHBOR_SOLICITATION => Self::NeighborSolicitation {
+                target: Ipv6Addr::from(*r.chunk::<16>()?),
+                options: NdpOptions::parse(r.rest())?,
+            },
+            kind::NEIGHBOR_ADVERTISEMENT => Self::NeighborAdvertisement {
+                flags: (word >> 24) as u8,
+                target: Ipv6Addr::from(*r.chunk::<16>()?),
+                options: NdpOptions::parse(r.rest())?,
+            },
+            _ => Self::Redirect {
+                target: Ipv6Addr::from(*r.chunk::<16>()?),
+                destination: Ipv6Addr::from(*r.chunk::<16>()?),
+                options: NdpOptions::parse(r.rest())?,
+            },
         })
     }
 

@@ -440,7 +440,7 @@ fn parse_address(
         None => r.u16_le()?,
     };
     let addr = match mode {
-        Mode::Extended => LinkAddr::Extended(reversed(r.array()?)),
+        Mode::Extended => LinkAddr::Extended(reversed(*r.chunk()?)),
         _ => LinkAddr::Short(r.u16_le()?),
     };
     Ok(Some(Address { pan_id, addr }))

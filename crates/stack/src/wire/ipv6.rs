@@ -168,8 +168,8 @@ impl Header {
             payload_len: r.u16()?,
             next_header: r.u8()?,
             hop_limit: r.u8()?,
-            src: Ipv6Addr::from(r.array::<16>()?),
-            dst: Ipv6Addr::from(r.array::<16>()?),
+            src: Ipv6Addr::from(*r.chunk::<16>()?),
+            dst: Ipv6Addr::from(*r.chunk::<16>()?),
         };
         Ok((header, rest))
     }

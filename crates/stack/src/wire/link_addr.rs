@@ -13,9 +13,10 @@ pub enum LinkAddr {
 }
 
 /// Whether two EUI-64s, or two interface identifiers, are the same.
+// As slices: compared as numbers, both are put together byte by byte at each call.
 #[cfg_attr(target_pointer_width = "32", inline(never))]
 pub(crate) fn same(one: &[u8; 8], other: &[u8; 8]) -> bool {
-    one == other
+    one.as_slice() == other.as_slice()
 }
 
 impl LinkAddr {

@@ -269,8 +269,13 @@ fn is_worth_a_header(now: u8, next: u8, from: usize, kind: impl Fn(usize) -> Opt
 
 /// The shortest type of SRH that holds `addr` behind `before`.
 fn kind_of(before: &Ipv6Addr, addr: &Ipv6Addr) -> u8 {
-    let len = 16 - common_bytes(before, addr);
-    (len.max(1).next_power_of_two().trailing_zeros()) as u8
+    match 16 - common_bytes(before, addr) {
+        0 | 1 => 0,
+        2 => 1,
+        3 | 4 => 2,
+        5..=8 => 3,
+        _ => 4,
+    }
 }
 
 /// Appends the RPL option.

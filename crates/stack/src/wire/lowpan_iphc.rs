@@ -231,10 +231,10 @@ impl Header {
         if hlim == 0 {
             w.u8(self.hop_limit)?;
         }
-        if let Source::Unicast(unicast) = self.src {
+        if let Source::Unicast(unicast) = &self.src {
             unicast.emit(w)?;
         }
-        match self.dst {
+        match &self.dst {
             Destination::Unicast(unicast) => unicast.emit(w),
             Destination::Multicast(multicast) => multicast.emit(w),
         }
@@ -281,7 +281,7 @@ fn emit_tf(w: &mut Writer<'_>, mode: u16, class: TrafficClass, label: u32) -> Re
 
 impl Source {
     /// SAC and SAM, and the context to name in the identifiers' byte.
-    const fn mode(self) -> (u16, u8) {
+    const fn mode(&self) -> (u16, u8) {
         match self {
             Self::Unspecified => (SAC, 0),
             Self::Unicast(unicast) => {
@@ -297,7 +297,7 @@ impl Source {
 
 impl Destination {
     /// M, DAC and DAM, and the context to name in the identifiers' byte.
-    const fn mode(self) -> (u16, u8) {
+    const fn mode(&self) -> (u16, u8) {
         match self {
             Self::Unicast(unicast) => {
                 let (mode, context) = unicast.mode();
@@ -310,7 +310,7 @@ impl Destination {
             Self::Multicast(Multicast::Bits48(_)) => (M | 1, 0),
             Self::Multicast(Multicast::Bits32(_)) => (M | 2, 0),
             Self::Multicast(Multicast::Bits8(_)) => (M | 3, 0),
-            Self::Multicast(Multicast::Prefix { context, .. }) => (M | DAC, context & 15),
+            Self::Multicast(Multicast::Prefix { context, .. }) => (M | DAC, *context & 15),
         }
     }
 }
@@ -318,15 +318,15 @@ impl Destination {
 impl Unicast {
     fn parse(r: &mut Reader<'_>, mode: u16, prefix: Prefix) -> Result<Self, Truncated> {
         let iid = match mode {
-            0 => return Ok(Self::Full(Ipv6Addr::from(r.array::<16>()?))),
-            1 => Iid::Inline(r.array()?),
+            0 => return Ok(Self::Full(Ipv6Addr::from(*r.chunk::<16>()?))),
+            1 => Iid::Inline(*r.chunk()?),
             2 => Iid::Short(r.u16()?),
             _ => Iid::Elided,
         };
         Ok(Self::Known { prefix, iid })
     }
 
-    const fn mode(self) -> (u16, Option<u8>) {
+    const fn mode(&self) -> (u16, Option<u8>) {
         match self {
             Self::Full(_) => (0, None),
             Self::Known { prefix, iid } => {
@@ -337,23 +337,23 @@ impl Unicast {
                 };
                 match prefix {
                     Prefix::LinkLocal => (mode, None),
-                    Prefix::Context(id) => (mode, Some(id)),
+                    Prefix::Context(id) => (mode, Some(*id)),
                 }
             }
         }
     }
 
-    fn emit(self, w: &mut Writer<'_>) -> Result<(), Full> {
+    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         match self {
             Self::Full(addr) => w.put(&addr.octets()),
             Self::Known {
                 iid: Iid::Inline(iid),
                 ..
-            } => w.put(&iid),
+            } => w.put(iid),
             Self::Known {
                 iid: Iid::Short(short),
                 ..
-            } => w.u16(short),
+            } => w.u16(*short),
             Self::Known {
                 iid: Iid::Elided, ..
             } => Ok(()),
@@ -366,22 +366,22 @@ impl Multicast {
         Ok(match (mode, prefix) {
             (0, Prefix::Context(context)) => Self::Prefix {
                 context,
-                bits: r.array()?,
+                bits: *r.chunk()?,
             },
             (_, Prefix::Context(_)) => return Err(ParseError::ReservedMode),
-            (0, _) => Self::Full(Ipv6Addr::from(r.array::<16>()?)),
-            (1, _) => Self::Bits48(r.array()?),
+            (0, _) => Self::Full(Ipv6Addr::from(*r.chunk::<16>()?)),
+            (1, _) => Self::Bits48(*r.chunk()?),
             (2, _) => Self::Bits32(r.array()?),
             _ => Self::Bits8(r.u8()?),
         })
     }
 
-    fn emit(self, w: &mut Writer<'_>) -> Result<(), Full> {
+    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         match self {
             Self::Full(addr) => w.put(&addr.octets()),
-            Self::Bits48(bits) | Self::Prefix { bits, .. } => w.put(&bits),
-            Self::Bits32(bits) => w.put(&bits),
-            Self::Bits8(bits) => w.u8(bits),
+            Self::Bits48(bits) | Self::Prefix { bits, .. } => w.put(bits),
+            Self::Bits32(bits) => w.put(bits),
+            Self::Bits8(bits) => w.u8(*bits),
         }
     }
 }

@@ -13,7 +13,7 @@
 use core::net::Ipv6Addr;
 
 use super::LinkAddr;
-use super::cursor::{Full, Reader, Writer};
+use super::cursor::{Full, Reader, Writer, copy};
 
 /// An option whose length is 0 or reaches beyond the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,6 +190,15 @@ const HAS_TRANSACTION: u8 = 0x01;
 impl<'a> NdpOption<'a> {
     fn parse(kind: u8, body: &'a [u8]) -> Self {
         let known = match kind {
+            // A leaf acts on none of what else there is: its builds leave that unread.
+            _ if !cfg!(feature = "advertise")
+                && !matches!(
+                    kind,
+                    kind::PREFIX | kind::ADDRESS_REGISTRATION | kind::CONTEXT
+                ) =>
+            {
+                None
+            }
             kind::SOURCE_LINK_ADDR => link_addr(body).map(Self::SourceLinkAddr),
             kind::TARGET_LINK_ADDR => link_addr(body).map(Self::TargetLinkAddr),
             kind::PREFIX => PrefixInformation::parse(body).map(Self::Prefix),
@@ -249,7 +258,7 @@ fn link_addr(body: &[u8]) -> Option<LinkAddr> {
     }
     let addr = match body.len() {
         6 => LinkAddr::Short(r.u16().ok()?),
-        14 => LinkAddr::Extended(r.array().ok()?),
+        14 => LinkAddr::Extended(*r.chunk().ok()?),
         _ => return None,
     };
     r.rest().iter().all(|byte| *byte == 0).then_some(addr)
@@ -281,7 +290,7 @@ impl PrefixInformation {
         let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
         let (valid_lifetime_s, preferred_lifetime_s) = (r.u32().ok()?, r.u32().ok()?);
         let _reserved = r.u32().ok()?;
-        let prefix = Ipv6Addr::from(r.array::<16>().ok()?);
+        let prefix = Ipv6Addr::from(*r.chunk::<16>().ok()?);
         (r.is_empty() && prefix_len <= 128).then_some(Self {
             prefix_len,
             on_link: flags & ON_LINK != 0,
@@ -346,11 +355,13 @@ impl LowpanContext {
         let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
         let _reserved = r.u16().ok()?;
         let lifetime_min = r.u16().ok()?;
-        let (prefix, len_max) = match r.len() {
-            8 => (u128::from(u64::from_be_bytes(r.array().ok()?)) << 64, 64),
-            16 => (u128::from_be_bytes(r.array().ok()?), 128),
+        let len_max = match r.len() {
+            8 => 64,
+            16 => 128,
             _ => return None,
         };
+        let mut prefix = [0; 16];
+        copy(&mut prefix, r.rest());
         (prefix_len <= len_max).then_some(Self {
             id: flags & 15,
             compress: flags & COMPRESS != 0,
@@ -361,10 +372,9 @@ impl LowpanContext {
     }
 
     fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
-        let bits = u128::from(self.prefix);
+        let octets = self.prefix.octets();
         // The long form also where bits are set behind a short prefix, so that none is lost.
-        let (high, low) = ((bits >> 64) as u64, bits as u64);
-        let long = self.prefix_len > 64 || low != 0;
+        let long = self.prefix_len > 64 || octets.iter().skip(8).any(|octet| *octet != 0);
         let flags = self.id & 15 | if self.compress { COMPRESS } else { 0 };
         w.put(&[
             kind::CONTEXT,
@@ -375,12 +385,8 @@ impl LowpanContext {
             0,
         ])?;
         w.u16(self.lifetime_min)?;
-        w.put(&high.to_be_bytes())?;
-        if long {
-            w.put(&low.to_be_bytes())
-        } else {
-            Ok(())
-        }
+        let kept = if long { octets.len() } else { 8 };
+        w.put(octets.get(..kept).ok_or(Full)?)
     }
 }
 
@@ -389,7 +395,7 @@ impl BorderRouter {
         let mut r = Reader::new(body);
         let (low, high) = (r.u16().ok()?, r.u16().ok()?);
         let lifetime_min = r.u16().ok()?;
-        let addr = Ipv6Addr::from(r.array::<16>().ok()?);
+        let addr = Ipv6Addr::from(*r.chunk::<16>().ok()?);
         let version = u32::from(high) << 16 | u32::from(low);
         r.is_empty().then_some(Self {
             version,

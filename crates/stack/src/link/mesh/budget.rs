@@ -171,7 +171,7 @@ impl<'a, 'm> Budget<'a, 'm> {
 /// derive from this hop's frame must then be written out, the hop limit counts down, and a relay
 /// may mark congestion. `len`: [`compressed_header_len`] for this hop.
 pub(super) fn growth(header: &Header, link: LinkPair, contexts: &Contexts, len: usize) -> usize {
-    let ends_there = link.dst.iid() == ip::iid_of(&header.dst);
+    let ends_there = ip::has_iid(&header.dst, &link.dst.iid());
     if ends_there || link.dst.is_broadcast() {
         return 0;
     }

@@ -394,7 +394,7 @@ impl<'m> Mesh<'m> {
         let goes_further =
             meta.way == RplDirection::Routed && hops_left(self.outgoing.buffer()) > 0;
         if !goes_further
-            && to == Neighbour::One(ip::iid_of(&header.dst))
+            && matches!(&to, Neighbour::One(to) if ip::has_iid(&header.dst, to))
             && is_on_link(ip, next.interface, header.dst)
         {
             self.last_hops.note(tag, meta.class == Class::Control);

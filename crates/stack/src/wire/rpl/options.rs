@@ -419,7 +419,7 @@ impl Transit {
 impl Solicited {
     fn parse(r: &mut Reader<'_>) -> Result<Self, Truncated> {
         let [instance, flags] = r.array()?;
-        let dodag = Ipv6Addr::from(r.array::<16>()?);
+        let dodag = Ipv6Addr::from(*r.chunk::<16>()?);
         let version = r.u8()?;
         Ok(Self {
             instance: (flags & INSTANCE_MATTERS != 0).then_some(instance),
@@ -443,7 +443,7 @@ pub(super) fn optional_addr(
     is_there: bool,
 ) -> Result<Option<Ipv6Addr>, Truncated> {
     Ok(match is_there {
-        true => Some(Ipv6Addr::from(r.array::<16>()?)),
+        true => Some(Ipv6Addr::from(*r.chunk::<16>()?)),
         false => None,
     })
 }
