@@ -15,7 +15,7 @@ use crate::wire::cursor::{Full, Writer};
 use crate::wire::ipv6::{self, next_header};
 use crate::wire::lowpan_iphc::{self, Destination, Iid, Multicast, Prefix, Source, Unicast};
 use crate::wire::lowpan_nhc::{EXTENSION_LEN_MAX, Extension, Nhc, Udp};
-use crate::wire::{LinkAddr, tcp, tcphc, udp};
+use crate::wire::{LinkAddr, same, tcp, tcphc, udp};
 
 /// Result of [`compress`]: how many bytes became how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,7 +139,7 @@ fn compress_headers(
         contexts,
         &mut w,
     )?;
-    let header = begun.header;
+    let header = &begun.header;
     let mut chain = Chain {
         rest: begun.rest,
         left: (left + begun.rest.len()).saturating_sub(payload.len()),
@@ -164,7 +164,9 @@ fn compress_headers(
                 })
                 .emit(&mut w)?;
             }
-            HeaderKind::Ipv6(inner) => {
+            HeaderKind::Ipv6(bytes) => {
+                let inner = ipv6::Header::parse_start(bytes);
+                let (inner, _) = inner.map_err(|_| CompressError::Malformed)?;
                 Nhc::Ipv6.emit(&mut w)?;
                 emit_ipv6(&mut w, &inner, in_line, encapsulation, contexts)?;
                 encapsulation = Encapsulation::ipv6((inner.src, inner.dst));
@@ -229,8 +231,12 @@ struct ParsedHeader<'a> {
 }
 
 enum HeaderKind<'a> {
-    Extension { kind: u8, body: &'a [u8] },
-    Ipv6(ipv6::Header),
+    Extension {
+        kind: u8,
+        body: &'a [u8],
+    },
+    /// From the header on: taken apart, it is four times as long as the others.
+    Ipv6(&'a [u8]),
     Udp(Udp),
     Tcp(&'a [u8]),
 }
@@ -290,11 +296,10 @@ impl<'a> Chain<'a> {
     fn ipv6(&self) -> Option<ParsedHeader<'a>> {
         let (inner, _) = ipv6::Header::parse_start(self.rest).ok()?;
         let len_implied = usize::from(inner.payload_len) + ipv6::HEADER_LEN == self.left;
-        let next_header = Some(inner.next_header);
         let step = ParsedHeader {
-            what: HeaderKind::Ipv6(inner),
+            what: HeaderKind::Ipv6(self.rest),
             len: ipv6::HEADER_LEN,
-            next_header,
+            next_header: Some(inner.next_header),
         };
         len_implied.then_some(step)
     }
@@ -352,13 +357,13 @@ fn emit_ipv6(
     encapsulation: Encapsulation,
     contexts: &Contexts,
 ) -> Result<(), Full> {
-    let src = match header.src {
-        Ipv6Addr::UNSPECIFIED => Source::Unspecified,
-        src => Source::Unicast(unicast(src, encapsulation.src, contexts)),
+    let src = match header.src == Ipv6Addr::UNSPECIFIED {
+        true => Source::Unspecified,
+        false => Source::Unicast(unicast(&header.src, encapsulation.src, contexts)),
     };
     let dst = match header.dst.is_multicast() {
-        true => Destination::Multicast(multicast(header.dst, contexts)),
-        false => Destination::Unicast(unicast(header.dst, encapsulation.dst, contexts)),
+        true => Destination::Multicast(multicast(&header.dst, contexts)),
+        false => Destination::Unicast(unicast(&header.dst, encapsulation.dst, contexts)),
     };
     let header = lowpan_iphc::Header {
         traffic_class: header.traffic_class,
@@ -374,8 +379,8 @@ fn emit_ipv6(
 /// The shortest form of `addr`; of equal ones that without context, then the lowest context,
 /// for context 0 alone costs no identifier. Forms differ by two bytes or more, identifiers
 /// cost one, so source and destination may choose apart.
-fn unicast(addr: Ipv6Addr, elided: [u8; 8], contexts: &Contexts) -> Unicast {
-    let iid = low_64(addr);
+fn unicast(addr: &Ipv6Addr, elided: [u8; 8], contexts: &Contexts) -> Unicast {
+    let iid = low_64(*addr);
     let [.., high, low] = iid;
     let short = u16::from_be_bytes([high, low]);
     let forms = [
@@ -383,63 +388,47 @@ fn unicast(addr: Ipv6Addr, elided: [u8; 8], contexts: &Contexts) -> Unicast {
         (Iid::Short(short), LinkAddr::Short(short).iid()),
         (Iid::Inline(iid), iid),
     ];
-    let link_local = high_64(addr) == LINK_LOCAL;
-    for (form, bits) in forms {
-        if link_local && bits == iid {
+    let link_local = same(&high_64(*addr), &LINK_LOCAL);
+    for (form, bits) in &forms {
+        if link_local && same(bits, &iid) {
             return Unicast::Known {
                 prefix: Prefix::LinkLocal,
-                iid: form,
+                iid: *form,
             };
         }
-        let restores = |(_, context): &(u8, &Context)| context.expand(bits) == addr;
+        let restores = |(_, context): &(u8, &Context)| context.expand(bits) == *addr;
         if let Some((id, _)) = contexts.compressing().find(restores) {
             return Unicast::Known {
                 prefix: Prefix::Context(id),
-                iid: form,
+                iid: *form,
             };
         }
     }
-    Unicast::Full(addr)
+    Unicast::Full(*addr)
 }
 
 /// The upper half of a link-local address, `fe80::/64`.
 const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
 
-fn multicast(addr: Ipv6Addr, contexts: &Contexts) -> Multicast {
-    match addr.octets() {
-        [_, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, group] => Multicast::Bits8(group),
-        [_, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c] => Multicast::Bits32([flags, a, b, c]),
-        [_, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e] => {
-            Multicast::Bits48([flags, a, b, c, d, e])
-        }
-        [
-            _,
-            flags,
-            riid,
-            len,
-            p0,
-            p1,
-            p2,
-            p3,
-            p4,
-            p5,
-            p6,
-            p7,
-            a,
-            b,
-            c,
-            d,
-        ] => {
-            let prefix = Some([p0, p1, p2, p3, p4, p5, p6, p7]);
+fn multicast(addr: &Ipv6Addr, contexts: &Contexts) -> Multicast {
+    let octets = addr.octets();
+    let behind_flags = octets.iter().skip(2);
+    let zeros = behind_flags.take_while(|octet| **octet == 0).count();
+    match octets {
+        [_, 2, .., group] if zeros >= 13 => Multicast::Bits8(group),
+        [_, flags, .., a, b, c] if zeros >= 11 => Multicast::Bits32([flags, a, b, c]),
+        [_, flags, .., a, b, c, d, e] if zeros >= 9 => Multicast::Bits48([flags, a, b, c, d, e]),
+        [_, flags, riid, len, prefix @ .., a, b, c, d] => {
             let holds = |(_, context): &(u8, &Context)| {
-                context.prefix_len() == len && context.multicast_prefix() == prefix
+                let known = context.multicast_prefix();
+                context.prefix_len() == len && known.is_some_and(|known| same(&known, &prefix))
             };
             match contexts.compressing().find(holds) {
                 Some((context, _)) => Multicast::Prefix {
                     context,
                     bits: [flags, riid, a, b, c, d],
                 },
-                None => Multicast::Full(addr),
+                None => Multicast::Full(*addr),
             }
         }
     }

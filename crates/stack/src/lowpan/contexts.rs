@@ -133,6 +133,13 @@ impl Contexts {
 }
 
 impl Context {
+    /// The prefix of link-local addresses, as if it were a context.
+    pub(super) const LINK_LOCAL: Self = Self {
+        prefix: [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        prefix_len: 64,
+        compress: false,
+    };
+
     fn new(prefix: Ipv6Addr, prefix_len: u8, compress: bool) -> Option<Self> {
         if prefix_len > 128 {
             return None;
@@ -166,12 +173,14 @@ impl Context {
     /// The address made of this prefix and an interface identifier: bits that the prefix
     /// covers are the prefix's, others of the last 64 the identifier's, others zero
     /// (RFC 6282 §3.1.1).
-    pub(crate) fn expand(&self, iid: [u8; 8]) -> Ipv6Addr {
-        let [a, b, c, d, e, f, g, h] = iid;
-        let mut octets = [0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h];
+    pub(crate) fn expand(&self, iid: &[u8; 8]) -> Ipv6Addr {
+        let mut octets = [0; 16];
+        if let Some(low) = octets.last_chunk_mut() {
+            *low = *iid;
+        }
         for ((octet, prefix), mask) in octets
             .iter_mut()
-            .zip(self.prefix)
+            .zip(&self.prefix)
             .zip(masks(self.prefix_len))
         {
             *octet = *octet & !mask | prefix;
@@ -227,7 +236,11 @@ mod tests {
         ];
         for (prefix, len, expected) in cases {
             let expected: Ipv6Addr = expected.parse().unwrap();
-            assert_eq!(context(prefix, len).expand(iid), expected, "{prefix}/{len}");
+            assert_eq!(
+                context(prefix, len).expand(&iid),
+                expected,
+                "{prefix}/{len}"
+            );
         }
     }
 
@@ -271,7 +284,7 @@ mod tests {
             let mask = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
             let context = Context::new(Ipv6Addr::from(prefix), len, true).unwrap();
             let expected = prefix & mask | u128::from(iid) & !mask;
-            prop_assert_eq!(context.expand(iid.to_be_bytes()), Ipv6Addr::from(expected));
+            prop_assert_eq!(context.expand(&iid.to_be_bytes()), Ipv6Addr::from(expected));
         }
     }
 }

@@ -308,12 +308,12 @@ pub(super) fn header_of(
         payload_len: 0,
         next_header: following(iphc.next_header, rest)?,
         hop_limit: iphc.hop_limit,
-        src: match iphc.src {
+        src: match &iphc.src {
             Source::Unspecified => Ipv6Addr::UNSPECIFIED,
-            Source::Unicast(src) => unicast(src, encapsulation.src, contexts)?,
+            Source::Unicast(src) => unicast(src, &encapsulation.src, contexts)?,
         },
-        dst: match iphc.dst {
-            Destination::Unicast(dst) => unicast(dst, encapsulation.dst, contexts)?,
+        dst: match &iphc.dst {
+            Destination::Unicast(dst) => unicast(dst, &encapsulation.dst, contexts)?,
             Destination::Multicast(dst) => multicast(dst, contexts)?,
         },
     })
@@ -328,53 +328,52 @@ fn following(in_line: Option<u8>, rest: &[u8]) -> Result<u8, lowpan_nhc::ParseEr
 }
 
 fn unicast(
-    form: Unicast,
-    elided: [u8; 8],
+    form: &Unicast,
+    elided: &[u8; 8],
     contexts: &Contexts,
 ) -> Result<Ipv6Addr, DecompressError> {
     let (prefix, iid) = match form {
-        Unicast::Full(addr) => return Ok(addr),
+        Unicast::Full(addr) => return Ok(*addr),
         Unicast::Known { prefix, iid } => (prefix, iid),
     };
+    let derived;
     let iid = match iid {
         Iid::Inline(iid) => iid,
-        Iid::Short(short) => LinkAddr::Short(short).iid(),
+        Iid::Short(short) => {
+            derived = LinkAddr::Short(*short).iid();
+            &derived
+        }
         Iid::Elided => elided,
     };
-    Ok(match prefix {
-        Prefix::Context(id) => contexts
-            .get(id)
-            .ok_or(DecompressError::Context)?
-            .expand(iid),
-        Prefix::LinkLocal => {
-            let [a, b, c, d, e, f, g, h] = iid;
-            Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h])
-        }
-    })
+    let context = match prefix {
+        Prefix::Context(id) => contexts.get(*id).ok_or(DecompressError::Context)?,
+        Prefix::LinkLocal => &Context::LINK_LOCAL,
+    };
+    Ok(context.expand(iid))
 }
 
-fn multicast(form: Multicast, contexts: &Contexts) -> Result<Ipv6Addr, DecompressError> {
-    Ok(Ipv6Addr::from(match form {
-        Multicast::Full(addr) => return Ok(addr),
-        Multicast::Bits8(group) => [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, group],
-        Multicast::Bits32([flags, a, b, c]) => {
-            [0xff, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c]
-        }
-        Multicast::Bits48([flags, a, b, c, d, e]) => {
-            [0xff, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e]
-        }
+fn multicast(form: &Multicast, contexts: &Contexts) -> Result<Ipv6Addr, DecompressError> {
+    let mut octets = [0; 16];
+    let [all_ones, first, riid, len, prefix @ .., _, _, _, _] = &mut octets;
+    *all_ones = 0xff;
+    let (flags, group): (u8, &[u8]) = match form {
+        Multicast::Full(addr) => return Ok(*addr),
+        Multicast::Bits8(group) => (2, core::slice::from_ref(group)),
+        Multicast::Bits32([flags, group @ ..]) => (*flags, group),
+        Multicast::Bits48([flags, group @ ..]) => (*flags, group),
         Multicast::Prefix {
             context,
-            bits: [flags, riid, a, b, c, d],
+            bits: [flags, rendezvous, group @ ..],
         } => {
-            let context: &Context = contexts.get(context).ok_or(DecompressError::Context)?;
-            let [p0, p1, p2, p3, p4, p5, p6, p7] = context
-                .multicast_prefix()
-                .ok_or(DecompressError::MulticastPrefix)?;
-            let len = context.prefix_len();
-            [
-                0xff, flags, riid, len, p0, p1, p2, p3, p4, p5, p6, p7, a, b, c, d,
-            ]
+            let context = contexts.get(*context).ok_or(DecompressError::Context)?;
+            let known = context.multicast_prefix();
+            *prefix = known.ok_or(DecompressError::MulticastPrefix)?;
+            (*riid, *len) = (*rendezvous, context.prefix_len());
+            (*flags, group)
         }
-    }))
+    };
+    *first = flags;
+    let at = octets.len().saturating_sub(group.len());
+    copy(octets.get_mut(at..).unwrap_or_default(), group);
+    Ok(Ipv6Addr::from(octets))
 }

@@ -27,7 +27,7 @@ use crate::wire::ipv6::{self, Ecn, next_header};
 use crate::wire::lorh::{self, RoutingHeaders};
 use crate::wire::rpl_option::{self, Rpi};
 use crate::wire::source_route::{self, SourceRoute};
-use crate::wire::{lowpan_iphc, lowpan_nhc};
+use crate::wire::{lowpan_iphc, lowpan_nhc, same};
 
 /// Bytes of a packet that fragment headers do not number, less those that they number beside; where
 /// the feature `rpl` is off, nothing.
@@ -68,8 +68,8 @@ impl Hops {
     };
 
     /// Appends one; `None` where there are too many.
-    fn push(&mut self, addr: Ipv6Addr) -> Option<()> {
-        *self.addrs.get_mut(self.len)? = addr;
+    fn push(&mut self, addr: &Ipv6Addr) -> Option<()> {
+        *self.addrs.get_mut(self.len)? = *addr;
         self.len += 1;
         Some(())
     }
@@ -109,8 +109,9 @@ pub(super) fn begin<'p>(
         }
         return Ok(begun);
     }
+    let outer = &begun.header;
     let path = match routes {
-        true => Path::of((&header, rest), rpi, routing.root),
+        true => Path::of((outer, rest), rpi, &routing.root),
         false => None,
     };
     let is_written = |path: &Path<'_>| path.is_tunnel || path.hops.len > 0;
@@ -123,10 +124,10 @@ pub(super) fn begin<'p>(
     if let Some(rpi) = rpi {
         lorh::emit_rpi(w, rpi)?;
     }
-    if let Some(path) = path {
+    if let Some(path) = &path {
         if path.is_tunnel {
-            lorh::emit_tunnel(w, header.hop_limit, &header.src, &routing.root)?;
-            begun.encapsulation = path.encapsulation(&header.src, begun.encapsulation);
+            lorh::emit_tunnel(w, outer.hop_limit, &outer.src, &routing.root)?;
+            begun.encapsulation = path.encapsulation(&outer.src, begun.encapsulation);
         }
         begun.header = path.header;
         begun.unnumbered = path.len as i16;
@@ -156,63 +157,54 @@ impl<'p> Path<'p> {
     fn of(
         (outer, payload): (&ipv6::Header, &'p [u8]),
         rpi: Option<Rpi>,
-        root: Ipv6Addr,
+        root: &Ipv6Addr,
     ) -> Option<Self> {
         if !matches!(outer.next_header, next_header::ROUTING | next_header::IPV6) {
             return None;
         }
         let mut walk = ipv6::Extensions::new(outer.next_header, payload);
-        let mut hops = Hops::NONE;
-        hops.push(outer.dst)?;
+        let mut path = Self {
+            hops: Hops::NONE,
+            end: outer.dst,
+            is_tunnel: false,
+            header: *outer,
+            len: 0,
+            rest: payload,
+        };
+        path.hops.push(&outer.dst)?;
         if outer.next_header == next_header::ROUTING {
             let route = SourceRoute::parse(walk.next().ok()??.bytes).ok()?;
             let visited = route.len().checked_sub(route.segments_left.into())?;
             for index in visited..route.len() {
-                hops.push(route.addr(index + 1, &outer.dst)?)?;
+                path.end = route.addr(index + 1, &outer.dst)?;
+                path.hops.push(&path.end)?;
             }
         }
-        let route_len = payload.len() - walk.rest().len();
-        let end = *hops.as_slice().last()?;
-        let is_tunnel = walk.next_header() == next_header::IPV6;
-        let path = if is_tunnel {
-            let (header, rest) = ipv6::Header::parse_start(walk.rest()).ok()?;
-            let len = usize::from(header.payload_len) + ipv6::HEADER_LEN + route_len;
+        path.len = payload.len() - walk.rest().len();
+        path.is_tunnel = walk.next_header() == next_header::IPV6;
+        if path.is_tunnel {
+            (path.header, path.rest) = ipv6::Header::parse_start(walk.rest()).ok()?;
+            path.len += ipv6::HEADER_LEN;
+            let len = usize::from(path.header.payload_len) + path.len;
             if len != usize::from(outer.payload_len) || outer.flow_label != 0 {
                 return None;
             }
-            if hops.len == 1 && end == implied(rpi, header.dst, root) {
-                hops.len = 0;
+            if path.hops.len == 1 && path.end == *implied(rpi, &path.header.dst, root) {
+                path.hops.len = 0;
             }
-            Self {
-                hops,
-                end,
-                is_tunnel,
-                header: marked(header, outer.traffic_class)?,
-                len: ipv6::HEADER_LEN + route_len,
-                rest,
-            }
+            mark(&mut path.header, outer.traffic_class)?;
         } else {
             // The IPv6 header names the last one, which reads as the same where both do.
-            hops.len -= 1;
-            if hops.as_slice().last() == Some(&end) {
+            path.hops.len -= 1;
+            if path.hops.as_slice().last() == Some(&path.end) {
                 return None;
             }
-            let header = ipv6::Header {
-                next_header: walk.next_header(),
-                dst: end,
-                ..*outer
-            };
-            Self {
-                hops,
-                end,
-                is_tunnel,
-                header,
-                len: route_len,
-                rest: walk.rest(),
-            }
-        };
+            path.header.next_header = walk.next_header();
+            path.header.dst = path.end;
+            path.rest = walk.rest();
+        }
         // The route is compressed relative to the root's address: only the root writes one.
-        if path.hops.len > 0 && outer.src != root {
+        if path.hops.len > 0 && outer.src != *root {
             return None;
         }
         Some(path)
@@ -222,40 +214,43 @@ impl<'p> Path<'p> {
     /// follows both from the outer header (RFC 8138 §5.2.3) and from the link addresses, because
     /// implementations differ in which of these they use.
     fn encapsulation(&self, src: &Ipv6Addr, link: Encapsulation) -> Encapsulation {
-        let both = |link: [u8; 8], outer: Ipv6Addr, inner: Ipv6Addr| match low_64(outer) == link {
-            true => link,
+        let both = |link: [u8; 8], outer: &Ipv6Addr, inner: &Ipv6Addr| {
+            if same(&low_64(*outer), &link) {
+                return link;
+            }
             // A value that matches no inner address, so that it is not elided.
-            false => low_64(inner).map(|byte| !byte),
+            let mut other = low_64(*inner);
+            for byte in &mut other {
+                *byte = !*byte;
+            }
+            other
         };
         Encapsulation {
-            src: both(link.src, *src, self.header.src),
-            dst: both(link.dst, self.end, self.header.dst),
+            src: both(link.src, src, &self.header.src),
+            dst: both(link.dst, &self.end, &self.header.dst),
         }
     }
 }
 
 /// The destination of an outer header that omits it: for a packet that goes up it is the root (RFC
 /// 8138 §7).
-fn implied(rpi: Option<Rpi>, inner: Ipv6Addr, root: Ipv6Addr) -> Ipv6Addr {
+fn implied<'a>(rpi: Option<Rpi>, inner: &'a Ipv6Addr, root: &'a Ipv6Addr) -> &'a Ipv6Addr {
     match rpi {
         Some(Rpi { down: true, .. }) => inner,
         _ => root,
     }
 }
 
-/// `inner` with a mark of congestion from the outer header; `None` where their traffic classes
-/// differ otherwise, or the inner packet may not be marked.
-fn marked(mut inner: ipv6::Header, outer: ipv6::TrafficClass) -> Option<ipv6::Header> {
+/// Takes a mark of congestion over from the outer header; `None` where their traffic classes differ
+/// otherwise, or the inner packet may not be marked.
+fn mark(inner: &mut ipv6::Header, outer: ipv6::TrafficClass) -> Option<()> {
     let is_new_mark = outer.ecn() == Ecn::Ce
         && inner.traffic_class.ecn() != Ecn::NotEct
         && outer.dscp() == inner.traffic_class.dscp();
     if is_new_mark {
         inner.traffic_class = outer;
     }
-    if inner.traffic_class != outer {
-        return None;
-    }
-    Some(inner)
+    (inner.traffic_class == outer).then_some(())
 }
 
 /// Routing headers ahead of a compressed IPv6 header, or none.
@@ -337,34 +332,43 @@ impl<'a> LeadingHeaders<'a> {
         contexts: &Contexts,
     ) -> Result<(), DecompressError> {
         let link = Encapsulation::link(link);
-        let Some(tunnel) = self.headers.tunnel else {
+        let mut hops = Hops::NONE;
+        let Some(tunnel) = &self.headers.tunnel else {
             if self.headers.segments.is_empty() {
                 return packet.iphc((iphc, rest), link, contexts);
             }
-            let header = header_of(iphc, rest, link, contexts)?;
-            let hops = self.hops(header.src)?;
-            return self.restore_route(packet, header, hops);
+            let mut header = header_of(iphc, rest, link, contexts)?;
+            let end = header.dst;
+            put_hops(&self.headers, &header.src, &mut hops)?;
+            // The destination may also stand at the route's end.
+            if hops.as_slice().last() != Some(&end) {
+                hops.push(&end).ok_or(DecompressError::RouteLength)?;
+            }
+            self.unnumbered = put_routed(packet, &mut header, &hops)?;
+            packet.is_routed = self.unnumbered != 0;
+            packet.ends = (header.src, end);
+            return Ok(());
         };
         let routing = contexts.routing().ok_or(DecompressError::NoRoot)?;
         let src = tunnel.encapsulator(&routing.root);
-        let mut hops = self.hops(src)?;
+        put_hops(&self.headers, &src, &mut hops)?;
         let is_down = self.headers.rpi.is_some_and(|rpi| rpi.down);
         let end = match hops.as_slice().last() {
-            Some(last) => Some(*last),
             // The inner header names it.
             None if is_down => None,
-            None => Some(routing.root),
+            None => Some(&routing.root),
+            last => last,
         };
         let encapsulation = Encapsulation {
             src: low_64(src),
-            dst: end.map_or(link.dst, low_64),
+            dst: end.map_or(link.dst, |end| low_64(*end)),
         };
         let inner = header_of(iphc, rest, encapsulation, contexts)?;
         if hops.len == 0 {
-            let dst = end.unwrap_or(inner.dst);
+            let dst = if is_down { &inner.dst } else { &routing.root };
             hops.push(dst).ok_or(DecompressError::RouteLength)?;
         }
-        let outer = ipv6::Header {
+        let mut outer = ipv6::Header {
             traffic_class: inner.traffic_class,
             flow_label: 0,
             payload_len: 0,
@@ -373,42 +377,29 @@ impl<'a> LeadingHeaders<'a> {
             src,
             dst: Ipv6Addr::UNSPECIFIED,
         };
-        self.unnumbered = put_routed(packet, outer, &hops)? + ipv6::HEADER_LEN as i16;
+        self.unnumbered = put_routed(packet, &mut outer, &hops)? + ipv6::HEADER_LEN as i16;
         packet.ipv6(&inner)
     }
+}
 
-    /// An IPv6 header with the source route that `hops` and its destination make.
-    fn restore_route(
-        &mut self,
-        packet: &mut Restored<'_>,
-        header: ipv6::Header,
-        mut hops: Hops,
-    ) -> Result<(), DecompressError> {
-        // It may also stand at the route's end.
-        if hops.as_slice().last() != Some(&header.dst) {
-            hops.push(header.dst).ok_or(DecompressError::RouteLength)?;
-        }
-        self.unnumbered = put_routed(packet, header, &hops)?;
-        packet.is_routed = self.unnumbered != 0;
-        packet.ends = (header.src, header.dst);
-        Ok(())
+/// Appends the hops of the source route in `headers`. `reference`: the address that the first one
+/// counts on.
+fn put_hops(
+    headers: &RoutingHeaders<'_>,
+    reference: &Ipv6Addr,
+    hops: &mut Hops,
+) -> Result<(), DecompressError> {
+    for hop in headers.segments.iter(*reference) {
+        hops.push(&hop).ok_or(DecompressError::RouteLength)?;
     }
-
-    /// The hops of the source route. `reference`: the address that the first one counts on.
-    fn hops(&self, reference: Ipv6Addr) -> Result<Hops, DecompressError> {
-        let mut hops = Hops::NONE;
-        for hop in self.headers.segments.iter(reference) {
-            hops.push(hop).ok_or(DecompressError::RouteLength)?;
-        }
-        Ok(hops)
-    }
+    Ok(())
 }
 
 /// Appends `header` with the first of `hops` as destination, and a source route through the others
 /// if there are any; returns the bytes of that.
 fn put_routed(
     packet: &mut Restored<'_>,
-    mut header: ipv6::Header,
+    header: &mut ipv6::Header,
     hops: &Hops,
 ) -> Result<i16, DecompressError> {
     let behind = header.next_header;
@@ -418,11 +409,11 @@ fn put_routed(
         .ok_or(DecompressError::RouteLength)?;
     header.dst = *dst;
     if route.is_empty() {
-        packet.ipv6(&header)?;
+        packet.ipv6(header)?;
         return Ok(0);
     }
     header.next_header = next_header::ROUTING;
-    packet.ipv6(&header)?;
+    packet.ipv6(header)?;
     let mut w = packet.writer();
     source_route::emit(&mut w, behind, dst, route)?;
     let len = w.written();

@@ -598,7 +598,7 @@ impl Recipe {
                 Ipv6Addr::from(bits)
             }
             Self::InContext(id, form) => match context(*id) {
-                Some(context) => context.expand(iid(form)),
+                Some(context) => context.expand(&iid(form)),
                 None => Ipv6Addr::LOCALHOST,
             },
             Self::Multicast(flags, group, zeros) => {
