@@ -16,6 +16,7 @@
 use super::flow::Flow;
 use super::neighbor_timing::NeighborTiming;
 use super::radio::OFFLOADS;
+use crate::storage::least;
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -441,10 +442,8 @@ impl<'m> Neighbors<'m> {
     }
 
     fn entry(&mut self, addr: LinkAddr, now: Instant) -> Option<&mut Neighbor> {
-        let known = self.table.iter().any(|entry| entry.is(addr));
-        let entry = if known {
-            self.table.iter_mut().find(|entry| entry.is(addr))?
-        } else {
+        let known = self.table.iter().position(|entry| entry.is(addr));
+        let place = known.or_else(|| {
             let kept = self.kept;
             let rank = |entry: &Neighbor| {
                 let known = u8::from(entry.known) << 2;
@@ -452,16 +451,19 @@ impl<'m> Neighbors<'m> {
                 let was_tried = u8::from(entry.attempts > 0);
                 entry.used_at.rank(known | acknowledges | was_tried)
             };
-            let others = self.table.iter_mut();
-            let others = others.filter(|entry| kept.is_none_or(|kept| !entry.is(kept)));
-            let entry = others.min_by_key(|entry| rank(entry))?;
+            let may_go = |entry: &Neighbor| kept.is_none_or(|kept| !entry.is(kept));
+            let ranks = self.table.iter();
+            let ranks = ranks.map(|entry| may_go(entry).then(|| rank(entry)));
+            least(ranks)
+        });
+        let entry = self.table.get_mut(place?)?;
+        if known.is_none() {
             *entry = Neighbor {
                 known: true,
                 addr,
                 ..Neighbor::EMPTY
             };
-            entry
-        };
+        }
         entry.used_at = now;
         Some(entry)
     }

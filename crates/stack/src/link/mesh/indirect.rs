@@ -27,6 +27,7 @@ use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::fragment::Fragmenter;
 use crate::mac::{self, Action, Class, Frame, Outcome, Pending, PollingFrame};
 use crate::storage::keyed_queues::KeyedQueues;
+use crate::storage::least;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
@@ -175,23 +176,21 @@ impl<'m> Indirect<'m> {
 
     /// Makes a node a child, where there is room; or instead of another that may not exist.
     fn adopt(&mut self, addr: LinkAddr, is_trusted: impl Fn(LinkAddr) -> bool) -> Option<u8> {
-        let candidates = (0..u8::MAX).zip(self.children.iter());
         let rank = |child: &Child| {
             let is_another = u8::from(!child.is_over_of(&addr)) << 1;
             child
                 .heard_at
                 .rank(is_another | u8::from(child.last_addr().is_some()))
         };
-        let chosen = candidates
-            .filter(|&(key, child)| match child.last_addr() {
-                None => true,
-                // A node that is a child again keeps its entry.
-                Some(former) if child.is_over => former.is(&addr) || !child.is_shown,
-                Some(other) => !is_trusted(other) && !child.is_shown && self.serving != Some(key),
-            })
-            .min_by_key(|(_, child)| rank(child))
-            .map(|(key, _)| key);
-        let Some(key) = chosen else {
+        let may_go = |key: u8, child: &Child| match child.last_addr() {
+            None => true,
+            // A node that is a child again keeps its entry.
+            Some(former) if child.is_over => former.is(&addr) || !child.is_shown,
+            Some(other) => !is_trusted(other) && !child.is_shown && self.serving != Some(key),
+        };
+        let ranks = (0..u8::MAX).zip(self.children.iter());
+        let ranks = ranks.map(|(key, child)| may_go(key, child).then(|| rank(child)));
+        let Some(key) = least(ranks).map(|key| key as u8) else {
             self.counters.strangers = self.counters.strangers.wrapping_add(1);
             return None;
         };

@@ -5,6 +5,7 @@ use super::{Datagrams, FragmentDrop, FragmentHandling, Key};
 use crate::limits::IS_RELAY;
 use crate::lowpan::TcpForm;
 use crate::lowpan::routing::RecordRouting;
+use crate::storage::least;
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -80,12 +81,11 @@ impl Datagrams<'_> {
             return index.map(FreeSlot::of).ok_or(FragmentDrop::NeighborQuota);
         }
         // Never used before done with, and of those the one done with first.
-        let done = (0..u8::MAX)
-            .zip(self.records.iter())
-            .filter(|(index, record)| !is_used(*index, record))
-            .min_by_key(|(_, record)| record.heard_at.rank(u8::from(record.state != State::Free)));
-        if let Some((index, _)) = done {
-            return Ok(FreeSlot { index, after: None });
+        let rank = |record: &Record| record.heard_at.rank(u8::from(record.state != State::Free));
+        let ranks = (0..u8::MAX).zip(self.records.iter());
+        let ranks = ranks.map(|(index, record)| (!is_used(index, record)).then(|| rank(record)));
+        if let Some(index) = least(ranks) {
+            return Ok(FreeSlot::of(index as u8));
         }
         let index = self.victim(Holding::Record, None, sender, now);
         index.map(FreeSlot::of).ok_or(FragmentDrop::TableFull)
@@ -170,14 +170,13 @@ impl Datagrams<'_> {
                 && of.is_none_or(|from| record.key.from.is(&from))
                 && now.since(record.heard_at) >= is_spared_for
         };
-        let (index, _) = (0..u8::MAX)
-            .zip(self.records.iter())
-            .filter(|(_, record)| may_go(record))
-            .min_by_key(|(_, record)| {
-                let class = u8::from(record.is_known) << 1 | u8::from(record.grows);
-                record.heard_at.rank(class)
-            })?;
-        Some(index)
+        let rank = |record: &Record| {
+            let class = u8::from(record.is_known) << 1 | u8::from(record.grows);
+            record.heard_at.rank(class)
+        };
+        let ranks = self.records.iter().take(u8::MAX.into());
+        let ranks = ranks.map(|record| may_go(record).then(|| rank(record)));
+        least(ranks).map(|index| index as u8)
     }
 
     /// Gives up the packet of a record, unless that was done.

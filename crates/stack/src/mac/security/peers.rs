@@ -7,6 +7,7 @@
 //! Left out: challenges, which are in [`super::proof`].
 
 use crate::mac::counters::FrameDrop;
+use crate::storage::least;
 use crate::time::{Duration, Instant};
 
 /// A neighbour with the key, borrowed from the caller; [`Peer::EMPTY`] to begin with.
@@ -143,9 +144,13 @@ impl<'m> Peers<'m> {
         now: Instant,
     ) -> bool {
         let now = ticks(now);
-        let candidates = self.0.iter_mut().filter(|peer| !peer.is_kin);
-        let rank = |peer: &Peer| (peer.is_known, !now.wrapping_sub(peer.believed_at));
-        let Some(peer) = candidates.min_by_key(|peer| rank(peer)) else {
+        let rank = |peer: &Peer| {
+            let age = now.wrapping_sub(peer.believed_at);
+            u64::from(peer.is_known) << 32 | u64::from(!age)
+        };
+        let ranks = self.0.iter();
+        let ranks = ranks.map(|peer| (!peer.is_kin).then(|| rank(peer)));
+        let Some(peer) = least(ranks).and_then(|index| self.0.get_mut(index)) else {
             return false;
         };
         *peer = Peer {
