@@ -23,7 +23,7 @@
 use core::net::Ipv6Addr;
 
 use super::Iid;
-use super::address::{ALL_ROUTERS, iid_of, link_local};
+use super::address::{ALL_ROUTERS, has_iid, iid_of, link_local};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::same;
@@ -214,12 +214,15 @@ impl Solicitor {
 
     /// The router that frames for the world go to: it is known, or only it will do.
     pub(crate) fn way_up(&self) -> Option<Iid> {
-        self.parent.or(self.router().map(|router| iid_of(&router)))
+        self.parent.or_else(|| self.router().map(iid_of))
     }
 
     /// Whether `iid` is the neighbour that this node sends upwards through.
     pub(crate) fn is_way_up(&self, iid: &Iid) -> bool {
-        self.way_up().is_some_and(|router| same(&router, iid))
+        match &self.parent {
+            Some(parent) => same(parent, iid),
+            None => self.router().is_some_and(|router| has_iid(router, iid)),
+        }
     }
 
     /// Whether all routers are or will be solicited: there is no router, or it does not serve this
@@ -268,8 +271,8 @@ impl Solicitor {
     }
 
     /// The router this interface is configured by.
-    pub(crate) const fn router(&self) -> Option<Ipv6Addr> {
-        match self.state {
+    pub(crate) const fn router(&self) -> Option<&Ipv6Addr> {
+        match &self.state {
             State::Bound { router, .. } => Some(router),
             State::Idle | State::Asking { .. } => None,
         }
@@ -294,11 +297,9 @@ impl Solicitor {
         now: Instant,
         rng: &mut Rng,
     ) -> bool {
-        let is_parent = self.is_free()
-            || self
-                .parent
-                .is_some_and(|parent| same(&parent, &iid_of(&router)));
-        let is_bound_elsewhere = self.router().is_some_and(|bound| bound != router);
+        let is_parent =
+            self.is_free() || self.parent.is_some_and(|parent| has_iid(&router, &parent));
+        let is_bound_elsewhere = self.router().is_some_and(|bound| *bound != router);
         let may_change = self.search.is_some() && said.lease > Duration::ZERO;
         if !is_parent || (is_bound_elsewhere && !may_change) || self.state == State::Idle {
             return false;
@@ -406,7 +407,7 @@ impl Solicitor {
     pub(crate) fn on_acknowledged(&mut self, by: Iid) {
         if let State::Bound { router, claim, .. } = &mut self.state
             && let Some(claim) = claim
-            && same(&iid_of(router), &by)
+            && has_iid(router, &by)
         {
             claim.is_acknowledged |= claim.questions > 0;
         }
@@ -685,7 +686,7 @@ mod tests {
             questions += u32::from(solicitor.poll(at, &mut rng).is_some());
         }
         assert!(questions <= 3, "{questions} more");
-        assert_eq!(solicitor.router(), Some(router(1)));
+        assert_eq!(solicitor.router(), Some(&router(1)));
         assert!(
             solicitor.expires().unwrap() >= start + lease,
             "never shorter"
@@ -731,7 +732,7 @@ mod tests {
         }
         let at = solicitor.next_deadline().expect("the claim ends");
         assert_eq!(solicitor.poll(at, &mut rng), None);
-        assert_eq!(solicitor.router(), Some(router(1)));
+        assert_eq!(solicitor.router(), Some(&router(1)));
         let refresh = start + Duration::from_secs(3_600);
         assert!(solicitor.next_deadline() > Some(refresh), "forgotten");
     }

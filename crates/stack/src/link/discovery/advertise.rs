@@ -12,7 +12,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::learn::{Digest, border_of, is_before, prefix_of};
+use super::learn::{Digest, is_before, prefix_of};
 use super::{
     Discovery, HAS_BORDER, OVERRIDE, PART_LEASE, ROUTER, ROUTER_CAPABILITIES, Received, SOLICITED,
     capabilities, list,
@@ -105,7 +105,7 @@ impl Discovery<'_> {
         rng: &mut Rng,
     ) -> Result<(), PacketDrop> {
         let header = received.header;
-        if self.solicitor.router() == Some(header.src) {
+        if self.solicitor.router() == Some(&header.src) {
             return Ok(());
         }
         self.may_answer(received.is_trusted, now)?;
@@ -134,13 +134,17 @@ impl Discovery<'_> {
 
     /// Notes a multicast advertisement of another router: it counts as an answer if its contents
     /// are the same as this node's.
-    pub(super) fn hear_answer(&mut self, advertisement: &RouterAdvertisement<'_>) {
-        let had = self.advertised.map(|advertised| advertised.prefix);
-        let is_older = match (border_of(advertisement), self.border) {
+    pub(super) fn hear_answer(
+        &mut self,
+        advertisement: &RouterAdvertisement<'_>,
+        border: Option<&BorderRouter>,
+    ) {
+        let had = self.prefix();
+        let is_older = match (border, &self.border) {
             (Some(heard), Some(known)) => is_before(heard.version, known.version),
             _ => false,
         };
-        if prefix_of(had, advertisement) == had && !is_older {
+        if prefix_of(had, advertisement).as_ref() == had && !is_older {
             self.answer.hear();
         }
     }
@@ -175,10 +179,10 @@ impl Discovery<'_> {
     /// changed.
     fn renew_version(&mut self, advertised: &Advertised) {
         let mut digest = Digest(0);
-        digest.note(0, Some(advertised.prefix));
+        digest.note(0, Some(&advertised.prefix));
         for (id, context) in self.contexts.iter() {
             let word = [u8::from(context.compress()), 0, id, context.prefix_len()];
-            digest.note(u32::from_be_bytes(word), Some(context.prefix()));
+            digest.note(u32::from_be_bytes(word), Some(&context.prefix()));
         }
         let had = self.border.map_or(0, |border| border.version);
         let has_changed = core::mem::replace(&mut self.advertised_digest, digest.0) != digest.0;
@@ -252,7 +256,7 @@ impl Discovery<'_> {
             retransmit_ms: 0,
             options: options.unwrap_or_default(),
         });
-        self.send(queue, ip, to, &message);
+        self.send(queue, ip, &to, &message);
     }
 
     /// Answers a solicitation for this node's own address `target`: to its source, or to all nodes
@@ -261,11 +265,11 @@ impl Discovery<'_> {
         &self,
         queue: &mut PacketQueue<'_>,
         ip: &Ip<'_>,
-        asker: Ipv6Addr,
+        asker: &Ipv6Addr,
         target: Ipv6Addr,
     ) {
-        let (to, solicited) = match asker.is_unspecified() {
-            true => (ALL_NODES, 0),
+        let (to, solicited) = match *asker == Ipv6Addr::UNSPECIFIED {
+            true => (&ALL_NODES, 0),
             false => (asker, SOLICITED),
         };
         let router = if ip.forwards() { ROUTER } else { 0 };

@@ -32,22 +32,23 @@ impl Discovery<'_> {
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), PacketDrop> {
-        let lease = lease(&advertisement);
+        let summary = Summary::of(&advertisement);
+        let lease = summary.lease;
         if self.solicitor.is_led() && lease == Duration::ZERO {
             // With RPL, a router lifetime of zero is ignored: RPL itself notices that its parent is
             // gone.
             return Ok(());
         }
         if IS_ROUTER && !to_one && lease > Duration::ZERO {
-            self.hear_answer(&advertisement);
+            self.hear_answer(&advertisement, summary.border.as_ref());
         }
-        if self.solicitor.is_led() && self.is_part(&advertisement, lease) {
+        if self.solicitor.is_led() && self.is_part(&summary) {
             // It contains only the prefix, which RPL has already brought; the solicitor goes on to
             // request the rest.
             return Ok(());
         }
-        let had_router = self.solicitor.router();
-        let had_prefix = self.prefix();
+        let had_router = self.solicitor.router().copied();
+        let had_prefix = self.prefix().copied();
         let was_asked = self.solicitor.has_asked(now);
         let said = AdvertisementClaims {
             lease,
@@ -55,7 +56,7 @@ impl Discovery<'_> {
             to_one,
         };
         if !self.solicitor.on_advertisement(addr, said, now, rng) {
-            return match self.is_older(&advertisement) {
+            return match self.is_older(summary.border.as_ref()) {
                 true => Err(PacketDrop::BadNdp),
                 false => Ok(()),
             };
@@ -71,13 +72,13 @@ impl Discovery<'_> {
         }
         let mut changed = had_router.is_some() != has_router;
         if !self.has_led_prefix {
-            let prefix = prefix_of(had_prefix, &advertisement);
+            let prefix = prefix_of(had_prefix.as_ref(), &advertisement);
             changed |= self.set_prefix(ip, prefix, Duration::ZERO);
         }
         changed |= self.learn_contexts(&advertisement);
-        self.is_router_extended = knows_earo(&advertisement);
+        self.is_router_extended = summary.knows_earo;
         if has_router {
-            let moved = (had_router, had_prefix) != (Some(addr), self.prefix());
+            let moved = had_router != Some(addr) || had_prefix.as_ref() != self.prefix();
             let left = had_router.filter(|had| *had != addr);
             self.register_from_now(left, moved, queue, now, rng);
             // A router that has lost its table sends such an advertisement to a node for which it
@@ -102,15 +103,12 @@ impl Discovery<'_> {
     ///
     /// A part has a short lifetime. An advertisement with a longer one is complete: contexts and
     /// border routers are optional (RFC 6775 §4.2, §4.3).
-    fn is_part(&self, advertisement: &RouterAdvertisement<'_>, lease: Duration) -> bool {
-        if !self.has_led_prefix || lease > PART_LEASE {
+    fn is_part(&self, summary: &Summary) -> bool {
+        let has_rest = summary.has_contexts || summary.border.is_some();
+        if !self.has_led_prefix || summary.lease > PART_LEASE || has_rest {
             return false;
         }
-        let is_rest = |option: NdpOption<'_>| {
-            matches!(option, NdpOption::Context(_) | NdpOption::BorderRouter(_))
-        };
-        let knows_none = self.border.is_none() && self.contexts.iter().next().is_none();
-        knows_none && !advertisement.options.iter().any(is_rest)
+        self.border.is_none() && self.contexts.iter().next().is_none()
     }
 
     /// Takes contexts, and the border router that they come from; returns whether any is new.
@@ -166,8 +164,9 @@ impl Discovery<'_> {
     }
 
     /// The prefix of the mesh.
-    pub(super) fn prefix(&self) -> Option<Ipv6Addr> {
-        self.advertised.map(|advertised| advertised.prefix)
+    pub(super) fn prefix(&self) -> Option<&Ipv6Addr> {
+        let advertised = self.advertised.as_ref();
+        advertised.map(|advertised| &advertised.prefix)
     }
 
     /// Forms the address of the prefix. One prefix at a time: a new one ends the old, so that
@@ -179,7 +178,7 @@ impl Discovery<'_> {
         prefix: Option<Ipv6Addr>,
         lifetime: Duration,
     ) -> bool {
-        let had = self.prefix();
+        let had = self.prefix().copied();
         if let Some(old) = had.filter(|_| prefix != had) {
             ip.remove_addresses(self.id, Prefix { addr: old, len: 64 });
             if self.takes_registrations() {
@@ -197,7 +196,7 @@ impl Discovery<'_> {
     pub(super) fn add_address(&self, ip: &mut Ip<'_>) {
         if let Some(prefix) = self.prefix() {
             ip.add_address(Address {
-                addr: ip::with_iid(&prefix, self.source.iid()),
+                addr: ip::with_iid(prefix, self.source.iid()),
                 interface: self.id,
             });
         }
@@ -205,9 +204,8 @@ impl Discovery<'_> {
 
     /// Whether an advertisement is older than what is known of the same border router (RFC 6775
     /// §4.3 and §8.1.3).
-    fn is_older(&self, advertisement: &RouterAdvertisement<'_>) -> bool {
-        let border = border_of(advertisement);
-        matches!((border, self.border), (Some(heard), Some(known))
+    fn is_older(&self, border: Option<&BorderRouter>) -> bool {
+        matches!((border, &self.border), (Some(heard), Some(known))
             if heard.addr == known.addr && is_before(heard.version, known.version))
     }
 
@@ -216,11 +214,11 @@ impl Discovery<'_> {
         let had = self.prefix();
         let prefix = match self.has_led_prefix {
             false => prefix_of(had, advertisement),
-            true => had,
+            true => had.copied(),
         };
         let mut digest = Digest(0);
-        if prefix != had {
-            digest.note(0, prefix);
+        if prefix.as_ref() != had {
+            digest.note(0, prefix.as_ref());
         }
         for option in advertisement.options.iter() {
             match option {
@@ -228,10 +226,10 @@ impl Discovery<'_> {
                     let [compress, ends] =
                         [context.compress, context.lifetime_min == 0].map(u8::from);
                     let word = [compress, ends, context.id, context.prefix_len];
-                    digest.note(u32::from_be_bytes(word), Some(context.prefix));
+                    digest.note(u32::from_be_bytes(word), Some(&context.prefix));
                 }
                 NdpOption::BorderRouter(border) if self.is_news(&border) => {
-                    digest.note(border.version, Some(border.addr));
+                    digest.note(border.version, Some(&border.addr));
                 }
                 _ => {}
             }
@@ -241,8 +239,9 @@ impl Discovery<'_> {
 
     /// Whether an advertisement is of another version, or of another border router.
     fn is_news(&self, border: &BorderRouter) -> bool {
-        let key = |border: &BorderRouter| (border.version, border.addr);
-        HAS_BORDER && self.border.is_some_and(|known| key(&known) != key(border))
+        let is_other =
+            |known: &BorderRouter| known.version != border.version || known.addr != border.addr;
+        HAS_BORDER && self.border.as_ref().is_some_and(is_other)
     }
 }
 
@@ -251,11 +250,11 @@ impl Discovery<'_> {
 pub(super) struct Digest(pub(super) u32);
 
 impl Digest {
-    pub(super) fn note(&mut self, word: u32, prefix: Option<Ipv6Addr>) {
-        let octets = prefix.map(|prefix| prefix.octets()).unwrap_or_default();
-        for byte in word.to_be_bytes().into_iter().chain(octets) {
+    pub(super) fn note(&mut self, word: u32, prefix: Option<&Ipv6Addr>) {
+        let octets = prefix.map(Ipv6Addr::octets).unwrap_or_default();
+        for byte in word.to_be_bytes().iter().chain(&octets) {
             // FNV-1a.
-            self.0 = (self.0 ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+            self.0 = (self.0 ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
         }
         self.0 |= 1;
     }
@@ -266,34 +265,56 @@ pub(super) fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-pub(super) fn border_of(advertisement: &RouterAdvertisement<'_>) -> Option<BorderRouter> {
-    advertisement
-        .options
-        .iter()
-        .find_map(|option| match option {
-            NdpOption::BorderRouter(border) if HAS_BORDER => Some(border),
-            _ => None,
-        })
+/// What an advertisement says as a whole.
+struct Summary {
+    /// The shortest lifetime above zero of its parts, so that the node solicits again before any
+    /// part expires. Zero if the sender is no default router.
+    lease: Duration,
+    /// The border router that prefix and contexts come from.
+    border: Option<BorderRouter>,
+    has_contexts: bool,
+    /// Whether the router announces support of EARO (RFC 8505 §6.1).
+    knows_earo: bool,
 }
 
-/// Whether the router announces support of EARO (RFC 8505 §6.1).
-fn knows_earo(advertisement: &RouterAdvertisement<'_>) -> bool {
-    let has_flag = |option| matches!(option, NdpOption::Other { kind: CAPABILITIES, body: [_, flags, ..] } if flags & KNOWS_EARO != 0);
-    advertisement.options.iter().any(has_flag)
-}
-
-/// The lifetime of an advertisement as a whole: the shortest one above zero of its parts, so that
-/// the node solicits again before any part expires. Zero if the sender is no default router.
-pub(super) fn lease(advertisement: &RouterAdvertisement<'_>) -> Duration {
-    let router_s = u32::from(advertisement.router_lifetime_s);
-    let lifetimes = advertisement.options.iter().map(|option| match option {
-        NdpOption::Prefix(information) if is_usable(&information) => information.valid_lifetime_s,
-        NdpOption::Context(context) => u32::from(context.lifetime_min) * 60,
-        NdpOption::BorderRouter(border) if HAS_BORDER => u32::from(border.lifetime_min) * 60,
-        _ => 0,
-    });
-    let shortest_s = lifetimes.filter(|s| *s > 0).fold(router_s, u32::min);
-    Duration::from_secs(u64::from(shortest_s))
+impl Summary {
+    fn of(advertisement: &RouterAdvertisement<'_>) -> Self {
+        let mut summary = Self {
+            lease: Duration::ZERO,
+            border: None,
+            has_contexts: false,
+            knows_earo: false,
+        };
+        let mut shortest_s = u32::from(advertisement.router_lifetime_s);
+        for option in advertisement.options.iter() {
+            let lifetime_s = match option {
+                NdpOption::Prefix(information) if is_usable(&information) => {
+                    information.valid_lifetime_s
+                }
+                NdpOption::Context(context) => {
+                    summary.has_contexts = true;
+                    u32::from(context.lifetime_min) * 60
+                }
+                NdpOption::BorderRouter(border) if HAS_BORDER => {
+                    summary.border = summary.border.or(Some(border));
+                    u32::from(border.lifetime_min) * 60
+                }
+                NdpOption::Other {
+                    kind: CAPABILITIES,
+                    body: [_, flags, ..],
+                } => {
+                    summary.knows_earo |= flags & KNOWS_EARO != 0;
+                    0
+                }
+                _ => 0,
+            };
+            if lifetime_s > 0 {
+                shortest_s = shortest_s.min(lifetime_s);
+            }
+        }
+        summary.lease = Duration::from_secs(u64::from(shortest_s));
+        summary
+    }
 }
 
 /// Whether addresses may be formed from a prefix (RFC 4862 §5.5.3).
@@ -307,24 +328,23 @@ fn is_usable(information: &PrefixInformation) -> bool {
 /// The prefix to have after an advertisement: that which the link has if it is among
 /// several.
 pub(super) fn prefix_of(
-    had: Option<Ipv6Addr>,
+    had: Option<&Ipv6Addr>,
     advertisement: &RouterAdvertisement<'_>,
 ) -> Option<Ipv6Addr> {
-    let mut prefix = had;
+    let mut prefix = had.copied();
     let mut confirmed = false;
     for option in advertisement.options.iter() {
         let NdpOption::Prefix(information) = option else {
             continue;
         };
-        let listed = Some(ip::with_iid(&information.prefix, [0; 8]));
         if !is_usable(&information) {
             continue;
         }
+        let listed = ip::with_iid(&information.prefix, [0; 8]);
         match information.valid_lifetime_s {
-            0 if listed == prefix => prefix = None,
+            0 if prefix == Some(listed) => prefix = None,
             0 => {}
-            _ if listed == had => (prefix, confirmed) = (had, true),
-            _ if !confirmed => (prefix, confirmed) = (listed, true),
+            _ if had == Some(&listed) || !confirmed => (prefix, confirmed) = (Some(listed), true),
             _ => {}
         }
     }

@@ -43,6 +43,7 @@ use crate::wire::cursor::{Full, Writer};
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6;
 use crate::wire::ndp::{BorderRouter, NdpOption, NdpOptions};
+use crate::wire::same;
 use advertise::{Answer, OPTIONS_LEN_MAX};
 use core::net::Ipv6Addr;
 
@@ -294,7 +295,7 @@ impl<'m> Discovery<'m> {
         let owned = self.registration(&received)?;
         let from = self.sender(ip, &received, owned.is_some());
         let from = from.ok_or(PacketDrop::BadNdp)?;
-        let is_from_nobody = header.src.is_unspecified();
+        let is_from_nobody = header.src == Ipv6Addr::UNSPECIFIED;
         match message {
             // Answers go to one node (RFC 6775 §6.3), and not to where they were learnt.
             Message::RouterSolicitation { .. } if is_from_nobody => Err(PacketDrop::BadNdp),
@@ -327,7 +328,7 @@ impl<'m> Discovery<'m> {
                 }
                 None if ip.owns(target, self.id) => {
                     self.may_answer(received.is_trusted, now)?;
-                    self.own_up(queue, ip, header.src, *target);
+                    self.own_up(queue, ip, &header.src, *target);
                     Ok(())
                 }
                 None => Err(PacketDrop::IgnoredIcmp),
@@ -348,13 +349,19 @@ impl<'m> Discovery<'m> {
         let Neighbour::One(from) = received.ingress.from else {
             return None;
         };
-        let back = NextHop {
-            interface: self.id,
-            neighbour: received.ingress.from,
+        let is_back = |hop: &NextHop| {
+            hop.interface == self.id
+                && matches!(&hop.neighbour, Neighbour::One(iid) if same(iid, &from))
         };
-        let leads_back = || registers || ip.next_hop(&header.src, self.id) == Some(back);
-        let is_its_own =
-            header.src.is_unspecified() || (ip::iid_of(&header.src) == from && leads_back());
+        let leads_back = || {
+            registers
+                || ip
+                    .next_hop(&header.src, self.id)
+                    .as_ref()
+                    .is_some_and(is_back)
+        };
+        let is_its_own = header.src == Ipv6Addr::UNSPECIFIED
+            || (ip::has_iid(&header.src, &from) && leads_back());
         (header.hop_limit == ip::ndp::HOP_LIMIT && is_its_own).then_some(from)
     }
 
@@ -402,7 +409,7 @@ impl<'m> Discovery<'m> {
         let capabilities = self.registers.then_some(capabilities(KNOWS_EARO));
         let options = [Some(NdpOption::SourceLinkAddr(self.source)), capabilities];
         let options = list(&options, &mut bytes);
-        self.send(queue, ip, to, &Message::RouterSolicitation { options });
+        self.send(queue, ip, &to, &Message::RouterSolicitation { options });
     }
 
     /// The router has gone: gives up the default route, contexts and registrations it brought.
@@ -419,7 +426,7 @@ impl<'m> Discovery<'m> {
         let router = self.solicitor.router()?;
         Some(NextHop {
             interface: self.id,
-            neighbour: Neighbour::One(ip::iid_of(&router)),
+            neighbour: Neighbour::One(ip::iid_of(router)),
         })
     }
 
@@ -429,9 +436,9 @@ impl<'m> Discovery<'m> {
     }
 
     /// Queues a message for a neighbour or for all of them.
-    fn send(&self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: Ipv6Addr, message: &Message<'_>) {
-        if let Some(src) = ip.source_for(&to, self.id) {
-            self.send_from(queue, src, to, message);
+    fn send(&self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: &Ipv6Addr, message: &Message<'_>) {
+        if let Some(src) = ip.source_for(to, self.id) {
+            self.send_from(queue, &src, to, message);
         }
     }
 
@@ -439,12 +446,12 @@ impl<'m> Discovery<'m> {
     fn send_from(
         &self,
         queue: &mut PacketQueue<'_>,
-        src: Ipv6Addr,
-        to: Ipv6Addr,
+        src: &Ipv6Addr,
+        to: &Ipv6Addr,
         message: &Message<'_>,
     ) {
         let mut packet = [0; ipv6::HEADER_LEN + 16 + OPTIONS_LEN_MAX];
-        if let Ok(len) = ip::icmp::write(message, src, to, ip::ndp::HOP_LIMIT, &mut packet) {
+        if let Ok(len) = ip::icmp::write(message, *src, *to, ip::ndp::HOP_LIMIT, &mut packet) {
             let packet = packet.get(..len).unwrap_or_default();
             // If the queue is full, the message is dropped; it is repeated later.
             queue.push(packet, PacketMeta::own(Class::Control).to_bits());

@@ -47,7 +47,7 @@ impl Discovery<'_> {
             return Ok(None);
         }
         let is_senders = |option: NdpOption<'_>| matches!(option, NdpOption::SourceLinkAddr(addr) if received.ingress.from == Neighbour::One(addr.iid()));
-        match received.header.src.is_unspecified() {
+        match received.header.src == Ipv6Addr::UNSPECIFIED {
             true => Err(PacketDrop::BadNdp),
             false => Ok(registration.filter(|_| options.iter().any(is_senders))),
         }
@@ -74,7 +74,7 @@ impl Discovery<'_> {
         ip: &Ip<'_>,
         now: Instant,
     ) -> Result<(), PacketDrop> {
-        if target.is_multicast() || target.is_unspecified() {
+        if target.is_multicast() || target == Ipv6Addr::UNSPECIFIED {
             return Err(PacketDrop::BadNdp);
         }
         let is_of_router = ip.owns(&target, self.id);
@@ -86,7 +86,7 @@ impl Discovery<'_> {
                 return Err(PacketDrop::IgnoredIcmp);
             }
             self.may_answer(received.is_trusted, now)?;
-            self.own_up(queue, ip, to, target);
+            self.own_up(queue, ip, &to, target);
             return Ok(());
         }
         self.may_answer(received.is_trusted, now)?;
@@ -96,16 +96,16 @@ impl Discovery<'_> {
         };
         let eui64 = <[u8; 8]>::try_from(asked.owner).ok();
         let derived = eui64.map(|eui64| self.iid_of(eui64));
-        let in_mesh = |prefix: Ipv6Addr| {
+        let in_mesh = |prefix: &Ipv6Addr| {
             Prefix {
-                addr: prefix,
+                addr: *prefix,
                 len: 64,
             }
             .contains(&address)
         };
         let outcome = if address == to {
             Ok(())
-        } else if ip::iid_of(&address) != from || !self.prefix().is_some_and(in_mesh) {
+        } else if !ip::has_iid(&address, &from) || !self.prefix().is_some_and(in_mesh) {
             let reason = RegistrationRefusal::NotOnLink;
             self.neighbors.refuse(reason);
             Err(reason)
@@ -160,7 +160,7 @@ impl Discovery<'_> {
             lifetime_min: 0,
             owner: &owner,
         };
-        let (to, target) = (ip::link_local(iid), ip::with_iid(&prefix, iid));
+        let (to, target) = (ip::link_local(iid), ip::with_iid(prefix, iid));
         self.answer_registration(queue, ip, (to, target), &answer);
     }
 
@@ -196,7 +196,7 @@ impl Discovery<'_> {
             target,
             options: list(&[Some(option)], &mut bytes),
         };
-        self.send(queue, ip, to, &message);
+        self.send(queue, ip, &to, &message);
     }
 
     /// Registers with the router from now on, where this node has an address of another's making.
@@ -214,7 +214,7 @@ impl Discovery<'_> {
         }
         if let Some(router) = left.filter(|_| self.registering_node.is_active()) {
             let tid = self.registering_node.next_tid();
-            self.ask(queue, router, (tid, 0), false);
+            self.ask(queue, &router, (tid, 0), false);
         }
         if moved || !self.registering_node.is_active() {
             self.registering_node.start(now, rng);
@@ -243,7 +243,7 @@ impl Discovery<'_> {
     fn ask(
         &self,
         queue: &mut PacketQueue<'_>,
-        router: Ipv6Addr,
+        router: &Ipv6Addr,
         (tid, lifetime_min): (u8, u16),
         reachable: bool,
     ) {
@@ -251,10 +251,10 @@ impl Discovery<'_> {
             return;
         };
         let iid = self.source.iid();
-        let address = ip::with_iid(&prefix, iid);
+        let address = ip::with_iid(prefix, iid);
         let (src, target) = match self.is_router_extended {
             true => (ip::link_local(iid), address),
-            false => (address, router),
+            false => (address, *router),
         };
         let request = NdpOption::AddressRegistration(AddressRegistration {
             status: registration::SUCCESS,
@@ -271,7 +271,7 @@ impl Discovery<'_> {
             target,
             options: list(&options, &mut bytes),
         };
-        self.send_from(queue, src, router, &message);
+        self.send_from(queue, &src, router, &message);
     }
 
     /// The answer of this node's router to its request.
@@ -283,8 +283,8 @@ impl Discovery<'_> {
         rng: &mut Rng,
     ) -> Result<(), PacketDrop> {
         let answer = only_registration(options)?;
-        let is_ours = answer.is_none_or(|answer| answer.owner == self.eui64);
-        if self.solicitor.router() != Some(src) || !is_ours {
+        let is_ours = answer.is_none_or(|answer| answer.owner == self.eui64.as_slice());
+        if self.solicitor.router() != Some(&src) || !is_ours {
             return Err(PacketDrop::IgnoredIcmp);
         }
         match self.registering_node.on_answer(answer.as_ref(), now, rng) {
@@ -294,7 +294,13 @@ impl Discovery<'_> {
             }
             Outcome::Duplicate => {
                 if let Some(addr) = self.prefix() {
-                    ip.remove_addresses(self.id, Prefix { addr, len: 64 });
+                    ip.remove_addresses(
+                        self.id,
+                        Prefix {
+                            addr: *addr,
+                            len: 64,
+                        },
+                    );
                 }
             }
             Outcome::Pending => {}
