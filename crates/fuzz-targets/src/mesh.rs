@@ -316,9 +316,14 @@ impl Mesh<'_> {
             }
             Destination::Node(addr) => {
                 let src = self.nodes[n].rpl.address();
-                if let (Some(to), Some(src)) = (node_of(low(&addr)), src)
-                    && (n == 0 || to == 0)
-                {
+                if let (Some(to), Some(src), 0) = (node_of(low(&addr)), src, n) {
+                    put(to, src, false);
+                }
+            }
+            Destination::Root => {
+                let rpl = &self.nodes[n].rpl;
+                let root = rpl.dodag().and_then(|dodag| node_of(low(&dodag.id)));
+                if let (Some(to @ 0), Some(src)) = (root, rpl.address()) {
                     put(to, src, false);
                 }
             }
@@ -360,7 +365,7 @@ impl Mesh<'_> {
             match rpl.poll(self.now, rng) {
                 Some(RplAction::Send { to, message }) => self.send(n, to, message),
                 Some(RplAction::Parent(parent)) => assert_eq!(parent, rpl.parent()),
-                Some(RplAction::Prefix(_) | RplAction::Leaf(..) | RplAction::LeavesLost) => {}
+                Some(RplAction::Prefix | RplAction::Leaf(..) | RplAction::LeavesLost) => {}
                 None => {
                     let next = rpl.next_deadline();
                     assert!(

@@ -26,7 +26,6 @@ use crate::rpl::{self, ControlMessage, Destination, FrameReport, MessageOutcome,
 use crate::time::{Deadlines, Instant};
 use crate::wire::cursor::Writer;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
-use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl as wire;
 use root::Root;
 
@@ -149,7 +148,7 @@ impl<'m> Node<'m> {
             match action {
                 rpl::RplAction::Send { to, message } => self.send_routing(to, message),
                 rpl::RplAction::Parent(parent) => self.follow(parent, now),
-                rpl::RplAction::Prefix(prefix) => self.number(prefix.as_ref()),
+                rpl::RplAction::Prefix => self.number(),
                 #[cfg(feature = "leaves")]
                 rpl::RplAction::Leaf(leaf, outcome) => self.on_leaf_told(&leaf, outcome, now),
                 #[cfg(feature = "leaves")]
@@ -183,19 +182,25 @@ impl<'m> Node<'m> {
     }
 
     /// The address in the DODAG's prefix is this node's from now on.
-    fn number(&mut self, prefix: Option<&PrefixInformation>) {
+    fn number(&mut self) {
         let Self {
             links, ip, routing, ..
         } = self;
-        let interface = routing.as_ref().map(|routing| routing.interface);
-        if let Some(mesh) = interface.and_then(|id| mesh_mut(links, id)) {
+        let Some(routing) = routing else {
+            return;
+        };
+        let prefix = routing.rpl.dodag().and_then(|dodag| dodag.prefix.as_ref());
+        if let Some(mesh) = mesh_mut(links, routing.interface) {
             mesh.learn_prefix(prefix, ip);
         }
     }
 
     /// Passes this node's place in the DODAG to IP and to the link.
     fn place(&mut self) {
-        let Some(routing) = self.routing.as_ref() else {
+        let Self {
+            routing, ip, links, ..
+        } = self;
+        let Some(routing) = routing.as_ref() else {
             return;
         };
         let (rpl, is_root) = (&routing.rpl, routing.is_root());
@@ -210,15 +215,14 @@ impl<'m> Node<'m> {
             unit: dodag.configuration.min_hop_rank_increase,
             root: dodag.id,
         });
-        let (interface, hops, dodag) = (routing.interface, rpl.hops(), dodag.copied());
-        self.ip.rpl_mut().set_place(place, is_root);
-        if let Some(mesh) = mesh_mut(self.links, interface) {
+        ip.rpl_mut().set_place(place, is_root);
+        if let Some(mesh) = mesh_mut(links, routing.interface) {
             let routing = dodag.map(|dodag| Routing {
                 root: dodag.id,
                 is_compressed: dodag.is_compressed(),
                 option_type: dodag.option_type(),
             });
-            mesh.settle(routing, hops);
+            mesh.settle(routing, rpl.hops());
         }
     }
 
@@ -231,11 +235,16 @@ impl<'m> Node<'m> {
         let dst = match to {
             Destination::All => ALL_RPL_NODES,
             Destination::Neighbour(iid) => ip::link_local(iid),
+            Destination::Root => match routing.rpl.dodag() {
+                Some(dodag) => dodag.id,
+                None => return,
+            },
+            #[cfg(feature = "root")]
             Destination::Node(addr) => addr,
         };
         let src = match to {
-            Destination::Node(_) => routing.rpl.address(),
             Destination::All | Destination::Neighbour(_) => self.ip.source_for(&dst, interface),
+            _ => routing.rpl.address(),
         };
         let Some((hop, src)) = self.ip.next_hop(&dst, interface).zip(src) else {
             return self.ip.counters.count(PacketDrop::NoRoute);

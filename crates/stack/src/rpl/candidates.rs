@@ -6,18 +6,15 @@
 //! never taken.
 
 use super::MessageDrop;
+use super::iid::Iid;
 use super::objective::{ETX_UNIT, INFINITE_RANK};
 use crate::time::Instant;
-use crate::wire::same;
-
-/// Interface identifier of a node (RFC 4291 §2.5.1).
-pub(super) type Iid = [u8; 8];
 
 /// A slot for one neighbour; [`Candidate::EMPTY`] to begin with.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     standing: Standing,
-    iid: Iid,
+    pub(super) iid: Iid,
     /// The neighbour's rank; [`INFINITE_RANK`] where it leads nowhere, or belongs to an older
     /// version.
     pub(super) rank: u16,
@@ -63,7 +60,7 @@ impl Candidate {
     /// An empty slot: all zeros, so that a static one costs no flash.
     pub const EMPTY: Self = Self {
         standing: Standing::Nobody,
-        iid: [0; 8],
+        iid: Iid::NONE,
         rank: 0,
         base: 0,
         dtsn: 0,
@@ -85,7 +82,7 @@ impl Candidate {
 
     /// The interface identifier of the neighbour.
     pub const fn iid(&self) -> [u8; 8] {
-        self.iid
+        self.iid.octets()
     }
 
     /// The neighbour's rank in its last DIO; [`INFINITE_RANK`]: it is no way to the root.
@@ -273,11 +270,11 @@ impl<'m> Candidates<'m> {
     }
 
     pub(super) fn find(&self, iid: Iid) -> Option<&Candidate> {
-        self.iter().find(|slot| same(&slot.iid, &iid))
+        self.iter().find(|slot| slot.iid == iid)
     }
 
     pub(super) fn find_mut(&mut self, iid: Iid) -> Option<&mut Candidate> {
-        self.iter_mut().find(|slot| same(&slot.iid, &iid))
+        self.iter_mut().find(|slot| slot.iid == iid)
     }
 
     /// The entry of `iid`, which has sent a message with a path of cost `base` in a frame of such a
@@ -295,7 +292,7 @@ impl<'m> Candidates<'m> {
         let slots = &mut *self.slots;
         let known = slots
             .iter()
-            .position(|slot| slot.is_known() && same(&slot.iid, &iid));
+            .position(|slot| slot.is_known() && slot.iid == iid);
         let index = known.or_else(|| victim(slots, (base, signal_dbm), parent));
         let slot = index.and_then(|index| slots.get_mut(index));
         let slot = slot.ok_or(MessageDrop::NoRoom)?;
@@ -493,7 +490,7 @@ mod tests {
     const NOW: Instant = Instant::from_micros(5_000_000);
 
     fn iid(n: u8) -> Iid {
-        [0, 0, 0, 0xff, 0xfe, 0, 0, n]
+        Iid::of(&[0, 0, 0, 0xff, 0xfe, 0, 0, n])
     }
 
     /// Lets `n` say that its path costs `rank`; whether it has a slot then.
@@ -504,7 +501,7 @@ mod tests {
     }
 
     fn listed(candidates: &Candidates<'_>) -> Vec<u8> {
-        let mut all: Vec<u8> = candidates.iter().map(|slot| slot.iid[7]).collect();
+        let mut all: Vec<u8> = candidates.iter().map(|slot| slot.iid.octets()[7]).collect();
         all.sort_unstable();
         all
     }
@@ -668,7 +665,7 @@ mod tests {
     fn borrowed_slots_begin_empty() {
         let mut slots = [Candidate::EMPTY];
         assert!(says(&mut Candidates::new(&mut slots), 1, 128, None));
-        assert_eq!(listed(&Candidates::new(&mut slots)), []);
+        assert!(listed(&Candidates::new(&mut slots)).is_empty());
     }
 
     #[test]

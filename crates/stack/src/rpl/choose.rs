@@ -3,7 +3,8 @@
 //! Sources: RFC 6550 §8.2.2 (no loops: a parent of a lower rank, or none that may be a descendant),
 //! RFC 6719 §3.2 and §3.3 (least cost, with hysteresis).
 
-use super::candidates::{Candidate, Iid};
+use super::candidates::Candidate;
+use super::iid::Iid;
 use super::objective::{INFINITE_RANK, LINK_ETX_MAX, Objective, SWITCH_THRESHOLD};
 use super::{Dodag, Rpl, SETTLED};
 use crate::random::Rng;
@@ -21,7 +22,7 @@ impl Rpl<'_> {
         self.note_calm(now);
         let usable = |candidate: &Candidate| {
             let (cost, _) = self.path_over(candidate, &configuration)?;
-            Some((cost, candidate.iid()))
+            Some((cost, candidate.iid))
         };
         let best = self.candidates.iter().filter_map(usable).min();
         let best = best.filter(|_| !self.detached.is_poisoning() && !self.has_left);
@@ -68,7 +69,7 @@ impl Rpl<'_> {
         let unit = configuration.min_hop_rank_increase;
         let has_metrics = self.dodag.as_ref().is_some_and(|dodag| dodag.has_metrics);
         let etx = candidate.etx();
-        let is_parent = self.is_parent(&candidate.iid());
+        let is_parent = self.is_parent(candidate.iid);
         let cost = objective.path_cost(candidate.base, etx, unit)?;
         let rank = objective.rank(cost, candidate.rank, unit, has_metrics);
         // Descendants count on the lowest rank that they may have heard, plus one hop.

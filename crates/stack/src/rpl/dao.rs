@@ -7,10 +7,10 @@
 
 use core::net::Ipv6Addr;
 
-use super::candidates::Iid;
+use super::iid::Iid;
 use super::{
-    ControlMessage, Destination, Dodag, MessageDrop, Rpl, RplAction, iid_of, is_due, is_link_local,
-    jittered, send, with_iid,
+    ControlMessage, Destination, Dodag, MessageDrop, Rpl, RplAction, is_due, is_link_local,
+    jittered, send,
 };
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -118,7 +118,7 @@ pub fn routes<'a>(dao: &Dao<'a>, dodag: &Dodag) -> impl Iterator<Item = Route> +
 /// this DODAG.
 fn route((target, len): (Ipv6Addr, u8), transit: Transit, dodag: &Dodag) -> Option<Route> {
     let parent = transit.parent?;
-    let is_inside = |addr: &Ipv6Addr| with_iid(&dodag.prefix(), iid_of(addr)) == *addr;
+    let is_inside = |addr: &Ipv6Addr| Iid::of_addr(addr).within(&dodag.prefix()) == *addr;
     let is_legal = len == 128
         && is_inside(&target)
         && (parent == dodag.id || is_inside(&parent))
@@ -187,8 +187,8 @@ impl Rpl<'_> {
             return None;
         };
         let to = match dodag.is_storing() {
-            true => Destination::Neighbour(parent),
-            false => Destination::Node(dodag.id),
+            true => Destination::Neighbour(parent.octets()),
+            false => Destination::Root,
         };
         if self.dao.is_acknowledged {
             // It is repeated before it ends: a new one.
@@ -221,8 +221,8 @@ impl Rpl<'_> {
         let dodag = self.dodag.as_ref()?;
         self.dao.path_sequence = lollipop::next(self.dao.path_sequence);
         let to = match dodag.is_storing() {
-            true => Destination::Neighbour(old),
-            false => Destination::Node(dodag.id),
+            true => Destination::Neighbour(old.octets()),
+            false => Destination::Root,
         };
         Some(send(to, ControlMessage::NoPath))
     }
@@ -247,6 +247,7 @@ impl Rpl<'_> {
 
     /// The answer to a DAO: to be sent to the DAO's source. `None` where the sender does not want
     /// one. `status`: see [`mod@status`].
+    #[cfg(feature = "root")]
     pub fn acknowledge(dao: &Dao<'_>, status: u8) -> Option<ControlMessage> {
         dao.ack_requested.then_some(ControlMessage::DaoAck {
             sequence: dao.sequence,
@@ -262,7 +263,7 @@ impl Rpl<'_> {
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
         let dodag = self.dodag.as_ref().ok_or(MessageDrop::Unwanted)?;
-        let by_parent = self.is_parent(&iid_of(from)) && is_link_local(from);
+        let by_parent = self.is_parent(Iid::of_addr(from)) && is_link_local(from);
         if !by_parent && *from != dodag.id {
             return Err(MessageDrop::BadSource);
         }

@@ -3,8 +3,10 @@
 //! Source: RFC 6550 §8.2 and §8.3.
 
 use core::cmp::Ordering;
+use core::net::Ipv6Addr;
 
-use super::candidates::{Candidate, Iid};
+use super::candidates::Candidate;
+use super::iid::Iid;
 use super::objective::{ETX_UNIT, INFINITE_RANK};
 use super::probe::Question;
 use super::{ControlMessage, Dodag, MessageDrop, Rpl};
@@ -49,7 +51,7 @@ fn is_for_addresses(prefix: &PrefixInformation) -> bool {
         && prefix.valid_lifetime_s > 0
         && !addr.is_multicast()
         && !addr.is_unicast_link_local()
-        && !addr.is_unspecified()
+        && addr != Ipv6Addr::UNSPECIFIED
 }
 
 impl Rpl<'_> {
@@ -118,7 +120,7 @@ impl Rpl<'_> {
             }
             self.on_answered(from, now);
         }
-        let is_here = |dodag: &Dodag| (dodag.id, dodag.instance) == (dio.dodag, dio.instance);
+        let is_here = |dodag: &Dodag| dodag.id == dio.dodag && dodag.instance == dio.instance;
         if !self.dodag.as_ref().is_some_and(is_here) {
             // A neighbour that has joined another DODAG is no parent in this one.
             let adopted = self.adopt(from, dio, &options, now);
@@ -176,7 +178,7 @@ impl Rpl<'_> {
     /// Sets the rank of a candidate in this DODAG to infinite. For the parent this needs its own
     /// answer (`is_own`); otherwise the parent is asked.
     fn lose_rank_of(&mut self, candidate: Iid, is_own: bool) {
-        if self.is_parent(&candidate) && !is_own {
+        if self.is_parent(candidate) && !is_own {
             return self.ask_parent();
         }
         if let Some(candidate) = self.candidates.find_mut(candidate) {
@@ -283,7 +285,7 @@ impl Rpl<'_> {
                 .is_some_and(|dodag| dodag.unit() == rank)
         };
         let is_taken = self.candidates.iter().any(|other| {
-            other.iid() != from && is_root(other.rank) && other.is_proven() && !other.is_gone()
+            other.iid != from && is_root(other.rank) && other.is_proven() && !other.is_gone()
         });
         match is_root(rank) && is_taken {
             true => Err(MessageDrop::SecondRoot),
@@ -302,7 +304,7 @@ impl Rpl<'_> {
         options: &DioOptions,
         now: Instant,
     ) -> Result<(), MessageDrop> {
-        let is_parents_own = is_own && self.is_parent(&from);
+        let is_parents_own = is_own && self.is_parent(from);
         let Some(dodag) = self.dodag.as_mut() else {
             return Err(MessageDrop::Unwanted);
         };
@@ -311,7 +313,7 @@ impl Rpl<'_> {
             Some(Ordering::Greater) if is_parents_own || self.parent.is_none() => {}
             Some(Ordering::Greater) => {
                 self.ask_parent();
-                if !self.is_parent(&from) {
+                if !self.is_parent(from) {
                     // It is none that this node could go over to, as long as the parent stays.
                     self.lose_rank_of(from, is_own);
                 }
@@ -333,7 +335,9 @@ impl Rpl<'_> {
             return Err(MessageDrop::TooMany);
         }
         dodag.version = dio.version;
-        dodag.configuration = options.configuration.unwrap_or(dodag.configuration);
+        if let Some(configuration) = options.configuration {
+            dodag.configuration = configuration;
+        }
         for candidate in self.candidates.iter_mut() {
             candidate.rank = INFINITE_RANK;
             candidate.questions = 0;
@@ -358,7 +362,7 @@ impl Rpl<'_> {
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
-        let (is_parent, is_settled) = (self.is_parent(&from), self.is_settled(now));
+        let (is_parent, is_settled) = (self.is_parent(from), self.is_settled(now));
         let Some(dodag) = self.dodag.as_mut() else {
             return Err(MessageDrop::Unwanted);
         };

@@ -2,8 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::candidates::Iid;
-use super::with_iid;
+use super::iid::Iid;
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Configuration, configuration, mode};
 use crate::wire::rpl_option::{TYPE_6553, TYPE_9008};
@@ -110,7 +109,7 @@ impl Dodag {
 
     /// The address of the node with this interface identifier.
     pub(super) fn addr_of(&self, iid: Iid) -> Ipv6Addr {
-        with_iid(&self.prefix(), iid)
+        iid.within(&self.prefix())
     }
 
     /// Whether routing headers are compressed as RFC 8138 says (T flag, RFC 9035).
@@ -143,7 +142,7 @@ impl Root {
     pub(super) fn dodag(&self, iid: Iid) -> Dodag {
         let lifetime = self.prefix_lifetime_s;
         Dodag {
-            id: with_iid(&self.prefix, iid),
+            id: iid.within(&self.prefix),
             instance: self.instance,
             version: crate::wire::lollipop::INITIAL,
             mode: mode::NON_STORING,
@@ -158,7 +157,7 @@ impl Root {
                 router_address: false,
                 valid_lifetime_s: lifetime,
                 preferred_lifetime_s: lifetime,
-                prefix: with_iid(&self.prefix, [0; 8]),
+                prefix: Iid::NONE.within(&self.prefix),
             }),
         }
     }

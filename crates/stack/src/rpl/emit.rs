@@ -2,11 +2,13 @@
 
 use core::net::Ipv6Addr;
 
+#[cfg(feature = "leaves")]
+use super::iid::Iid;
 use super::{ControlMessage, Dodag, Rpl};
 use crate::wire::cursor::{Full, Writer};
-use crate::wire::rpl::{
-    Dao, DaoAck, Dio, Dis, Message, Metrics, PREFIX_HEAD, RplOptions, Target, Transit,
-};
+#[cfg(feature = "root")]
+use crate::wire::rpl::DaoAck;
+use crate::wire::rpl::{Dao, Dio, Dis, Metrics, PREFIX_HEAD, RplOptions, Target, Transit};
 
 impl Rpl<'_> {
     /// Writes a message from its ICMPv6 type on, with a zero checksum.
@@ -15,12 +17,13 @@ impl Rpl<'_> {
     /// [`Full`] where it does not fit, or this node has no DODAG to speak of.
     pub fn emit(&self, message: ControlMessage, w: &mut Writer<'_>) -> Result<(), Full> {
         match message {
-            ControlMessage::Dis => Message::Dis(Dis::default()).emit(w),
+            ControlMessage::Dis => Dis::default().emit(w),
             ControlMessage::Dio { full } => self.emit_dio(full, w),
             ControlMessage::Dao => self.emit_own_dao(self.lifetime_units(), w),
             ControlMessage::NoPath => self.emit_own_dao(0, w),
             #[cfg(feature = "leaves")]
             ControlMessage::Leaf => self.emit_leaf_dao(w),
+            #[cfg(feature = "root")]
             ControlMessage::DaoAck { sequence, status } => {
                 let dodag = self.dodag.as_ref().ok_or(Full)?;
                 let ack = DaoAck {
@@ -30,7 +33,7 @@ impl Rpl<'_> {
                     dodag: None,
                     options: RplOptions::default(),
                 };
-                Message::DaoAck(ack).emit(w)
+                ack.emit(w)
             }
         }
     }
@@ -53,7 +56,7 @@ impl Rpl<'_> {
             dodag: dodag.id,
             options: RplOptions::default(),
         };
-        Message::Dio(dio).emit(w)?;
+        dio.emit(w)?;
         // Metrics go wherever a rank goes: without them a path would seem to cost its rank.
         if dodag.has_metrics && dio.rank != super::INFINITE_RANK {
             Metrics::emit_etx(self.cost, w)?;
@@ -72,7 +75,7 @@ impl Rpl<'_> {
         let parent = self.parent.and_then(|parent| self.candidates.find(parent));
         let parent = parent.map(|parent| match parent.rank() <= dodag.unit() {
             true => dodag.id,
-            false => dodag.addr_of(parent.iid()),
+            false => dodag.addr_of(parent.iid),
         });
         let transit = Transit {
             external: false,
@@ -100,7 +103,7 @@ impl Rpl<'_> {
             lifetime: units.min(u32::from(u8::MAX - 1)) as u8,
             parent: Some(dodag.addr_of(self.iid)),
         };
-        let route = (dodag.addr_of(leaf.iid), transit);
+        let route = (dodag.addr_of(Iid::of(&leaf.iid)), transit);
         emit_dao(dodag, (self.leaves.sequence(), true), route, w)
     }
 }
@@ -121,7 +124,7 @@ fn emit_dao(
         dodag: is_local.then_some(dodag.id),
         options: RplOptions::default(),
     };
-    Message::Dao(dao).emit(w)?;
+    dao.emit(w)?;
     let target = Target {
         prefix_len: 128,
         prefix: addr,

@@ -127,19 +127,14 @@ impl Rpl<'_> {
         if !is_due(self.leaves.at, now) {
             return None;
         }
-        let id = self.dodag.as_ref().map(|dodag| dodag.id);
-        match id.filter(|_| self.parent.is_some() && self.leaves.tries < TRIES_MAX) {
-            Some(id) => {
-                let wait_ms = RETRY_MS << self.leaves.tries;
-                self.leaves.tries += 1;
-                self.leaves.at = Some(jittered(now, wait_ms, rng));
-                Some(send(Destination::Node(id), ControlMessage::Leaf))
-            }
-            None => {
-                self.leaves.end(LeafOutcome::Failed);
-                self.poll_leaves(now, rng)
-            }
+        if self.parent.is_none() || self.leaves.tries >= TRIES_MAX {
+            self.leaves.end(LeafOutcome::Failed);
+            return self.poll_leaves(now, rng);
         }
+        let wait_ms = RETRY_MS << self.leaves.tries;
+        self.leaves.tries += 1;
+        self.leaves.at = Some(jittered(now, wait_ms, rng));
+        Some(send(Destination::Root, ControlMessage::Leaf))
     }
 }
 

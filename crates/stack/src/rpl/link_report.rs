@@ -5,10 +5,9 @@
 //! probe is a question, a DIS to one neighbour, and its answer, a DIO, stands for the
 //! acknowledgement.
 
-use super::candidates::Iid;
+use super::iid::Iid;
 use super::{Rpl, is_due};
 use crate::time::Instant;
-use crate::wire::same;
 
 /// What became of a frame to one neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +37,7 @@ impl Rpl<'_> {
     /// The link has sent a frame to the neighbour `to`, or given it up. A frame that never went out
     /// shows nothing of the link.
     pub fn on_sent(&mut self, to: [u8; 8], frame: FrameReport, now: Instant) {
+        let to = Iid::of(&to);
         match frame.acknowledged {
             Some(acknowledged) => {
                 self.is_blind &= !acknowledged;
@@ -51,17 +51,17 @@ impl Rpl<'_> {
     /// authenticated, where the link authenticates frames. A neighbour that was given up because it
     /// took no frames is tried again at once.
     pub fn on_heard(&mut self, from: [u8; 8], now: Instant) {
-        self.is_dirty |= self.candidates.heard_again(from, now);
+        self.is_dirty |= self.candidates.heard_again(Iid::of(&from), now);
     }
 
     /// `attempts`: those in which the frame went out, and those in which it did not.
     fn measure(&mut self, to: Iid, attempts: (u8, u8), acknowledged: bool, now: Instant) {
         let (sent, unsent) = attempts;
-        let is_parent = self.is_parent(&to);
+        let is_parent = self.is_parent(to);
         let is_settled = is_parent && self.is_settled(now);
         self.candidates
             .on_sent(to, (sent, acknowledged), is_settled, now);
-        if self.is_probed(&to) {
+        if self.is_probed(to) {
             // The probe's result is used to choose the next one.
             self.probed = None;
             self.probe_at = None;
@@ -73,15 +73,15 @@ impl Rpl<'_> {
         self.is_dirty = true;
     }
 
-    fn is_probed(&self, iid: &Iid) -> bool {
-        self.probed.is_some_and(|probed| same(&probed, iid))
+    fn is_probed(&self, iid: Iid) -> bool {
+        self.probed == Some(iid)
     }
 
     /// A frame went to `to`, and the radio does not know whether it arrived: from now on neighbours
     /// are asked for answers.
     fn see_nothing(&mut self, to: Iid) {
         let is_first = !core::mem::replace(&mut self.is_blind, true);
-        if is_first && self.is_probed(&to) {
+        if is_first && self.is_probed(to) {
             // That probe was no question.
             self.probed = None;
             self.probe_at = None;

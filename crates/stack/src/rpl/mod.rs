@@ -47,6 +47,7 @@ mod dio;
 mod dodag;
 mod drops;
 mod emit;
+mod iid;
 #[cfg(feature = "leaves")]
 mod leaves;
 #[cfg(not(feature = "leaves"))]
@@ -71,15 +72,15 @@ pub use leaves::{Leaf, LeafOutcome};
 pub use link_report::FrameReport;
 pub use objective::{ETX_UNIT, INFINITE_RANK, dag_rank};
 
-use candidates::{Candidates, Iid};
+use candidates::Candidates;
+use iid::Iid;
 use proven::ProvenNeighbours;
 use trickle::Trickle;
 
 use crate::random::Rng;
 use crate::time::{Allowance, Duration, Instant, earliest};
-use crate::wire::ndp::PrefixInformation;
+use crate::wire::lollipop;
 use crate::wire::rpl::{Dao, Message, mode};
-use crate::wire::{lollipop, same};
 
 /// An action for the node; [`Rpl::poll`] returns one at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,8 +94,9 @@ pub enum RplAction {
     },
     /// The default route leads over this neighbour now, or over none.
     Parent(Option<[u8; 8]>),
-    /// The prefix (a /64) from which the node forms its address; it replaces the one before.
-    Prefix(Option<PrefixInformation>),
+    /// The prefix (a /64) of [`Rpl::dodag`] is another one, or none: the node forms its address
+    /// from it, in place of the one before.
+    Prefix,
     /// The outcome of [`Rpl::advertise_leaf`] for a leaf.
     #[cfg(feature = "leaves")]
     Leaf(Leaf, LeafOutcome),
@@ -110,8 +112,10 @@ pub enum Destination {
     All,
     /// One neighbour's link-local address, from the link-local address.
     Neighbour([u8; 8]),
-    /// This address, from the address that [`Rpl::address`] gives; upwards over the parent, or from
-    /// the root along a source route.
+    /// The root of [`Rpl::dodag`], from the address that [`Rpl::address`] gives, over the parent.
+    Root,
+    /// This address, from the root's own, along a source route: answers to DAOs.
+    #[cfg(feature = "root")]
     Node(Ipv6Addr),
 }
 
@@ -135,7 +139,8 @@ pub enum ControlMessage {
     Leaf,
     /// A No-Path DAO: withdraws this node's route over a former parent (RFC 6550 §6.7.8).
     NoPath,
-    /// The answer to a DAO (RFC 6550 §6.5).
+    /// The answer to a DAO (RFC 6550 §6.5): a root's.
+    #[cfg(feature = "root")]
     DaoAck {
         /// `DAOSequence` of the DAO that is answered.
         sequence: u8,
@@ -237,19 +242,19 @@ impl<'m> Rpl<'m> {
     pub fn new(config: &Config, candidates: &'m mut [Candidate]) -> Self {
         let (kind, dodag) = match &config.role {
             #[cfg(feature = "root")]
-            RplRole::Root(root) => (Kind::Root, Some(root.dodag(config.iid))),
+            RplRole::Root(root) => (Kind::Root, Some(root.dodag(Iid::of(&config.iid)))),
             RplRole::Router => (Kind::Router, None),
             RplRole::Leaf => (Kind::Leaf, None),
         };
         Self {
-            iid: config.iid,
+            iid: Iid::of(&config.iid),
             kind,
             dodag,
             candidates: Candidates::new(candidates),
             parent: None,
             parent_since: Instant::ORIGIN,
             version_since: Instant::ORIGIN,
-            better: ([0; 8], Instant::ORIGIN),
+            better: (Iid::NONE, Instant::ORIGIN),
             rank: INFINITE_RANK,
             cost: INFINITE_RANK,
             lowest: INFINITE_RANK,
@@ -327,7 +332,7 @@ impl<'m> Rpl<'m> {
             if matches!(message, Message::Dis(_) | Message::Dio(_)) && !is_link_local(&from) {
                 return Err(MessageDrop::BadSource);
             }
-            let neighbour = iid_of(&from);
+            let neighbour = Iid::of_addr(&from);
             match message {
                 Message::Dis(dis) => self.on_dis(neighbour, to_all, &dis, now)?,
                 Message::Dio(dio) => self.on_dio(neighbour, to_all, &dio, now, rng)?,
@@ -352,9 +357,10 @@ impl<'m> Rpl<'m> {
     pub fn on_contradiction(&mut self, from: [u8; 8], is_second: bool, now: Instant) {
         // Bounded: options can be made up.
         if self.may_react(now) {
+            let from = Iid::of(&from);
             self.queue_reply(from, ControlMessage::Dio { full: false });
             self.is_inconsistent = true;
-            if self.is_parent(&from) || is_second {
+            if self.is_parent(from) || is_second {
                 self.bar_parent();
             }
         }
@@ -383,15 +389,14 @@ impl<'m> Rpl<'m> {
             self.advertised = self.rank;
         }
         if core::mem::take(&mut self.is_parent_news) {
-            return Some(RplAction::Parent(self.parent));
+            return Some(RplAction::Parent(self.parent()));
         }
         if self.has_prefix_news() {
             self.is_prefix_news = false;
-            let prefix = self.dodag.and_then(|dodag| dodag.prefix);
-            return Some(RplAction::Prefix(prefix));
+            return Some(RplAction::Prefix);
         }
         if let Some((asker, message)) = self.reply.take() {
-            return Some(send(Destination::Neighbour(asker), message));
+            return Some(send(Destination::Neighbour(asker.octets()), message));
         }
         let due = self.poll_detached(now, rng);
         let due = due.or_else(|| self.poll_dao(now, rng));
@@ -448,7 +453,10 @@ impl<'m> Rpl<'m> {
 
     /// The neighbour that the default route leads over.
     pub const fn parent(&self) -> Option<[u8; 8]> {
-        self.parent
+        match self.parent {
+            Some(parent) => Some(parent.octets()),
+            None => None,
+        }
     }
 
     /// This node's rank; [`INFINITE_RANK`] while it has no place in a DODAG.
@@ -519,10 +527,8 @@ impl<'m> Rpl<'m> {
     }
 
     /// Whether the default route leads over this neighbour.
-    // Not inlined: it has several callers, and one copy saves flash.
-    #[inline(never)]
-    fn is_parent(&self, iid: &Iid) -> bool {
-        self.parent.is_some_and(|parent| same(&parent, iid))
+    fn is_parent(&self, iid: Iid) -> bool {
+        self.parent == Some(iid)
     }
 
     /// The neighbours that are candidates.
@@ -563,17 +569,8 @@ fn is_due(at: Option<Instant>, now: Instant) -> bool {
     at.is_some_and(|at| now >= at)
 }
 
-fn with_iid(prefix: &Ipv6Addr, iid: Iid) -> Ipv6Addr {
-    let high = prefix.to_bits() >> 64 << 64;
-    Ipv6Addr::from_bits(high | u128::from(u64::from_be_bytes(iid)))
-}
-
-fn iid_of(addr: &Ipv6Addr) -> Iid {
-    (addr.to_bits() as u64).to_be_bytes()
-}
-
 fn is_link_local(addr: &Ipv6Addr) -> bool {
-    addr.to_bits() >> 64 == 0xfe80 << 48
+    addr.octets().starts_with(&[0xfe, 0x80, 0, 0, 0, 0, 0, 0])
 }
 
 /// Motes that join together have ceased to disturb one another by then.

@@ -5,12 +5,12 @@
 //! the air, and measure the congestion that they cause. For the same reason the wait for the next
 //! probe doubles with each one that took many attempts, and halves with each one that did not.
 
-use super::candidates::{Candidate, Iid, ticks};
+use super::candidates::{Candidate, ticks};
+use super::iid::Iid;
 use super::objective::ETX_UNIT;
 use super::{ControlMessage, Destination, Rpl, RplAction, is_due, jittered, send};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
-use crate::wire::same;
 
 /// Why a neighbour is probed, the most urgent reason first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -56,7 +56,7 @@ pub(super) struct Question {
 
 impl Question {
     pub(super) const NONE: Self = Self {
-        to: [0; 8],
+        to: Iid::NONE,
         at: Instant::ORIGIN,
         is_open: false,
     };
@@ -71,7 +71,7 @@ impl Question {
 
     /// Whether a message to this node alone is the answer; each question has one.
     pub(super) fn is_answer(&mut self, from: Iid, now: Instant) -> bool {
-        let is_answer = self.is_open && same(&self.to, &from) && now < self.next_at();
+        let is_answer = self.is_open && self.to == from && now < self.next_at();
         self.is_open &= !is_answer;
         is_answer
     }
@@ -162,7 +162,7 @@ impl Rpl<'_> {
             }
             _ => ControlMessage::Dio { full: false },
         };
-        Some(send(Destination::Neighbour(iid), message))
+        Some(send(Destination::Neighbour(iid.octets()), message))
     }
 
     fn next_probe(&self, now: Instant) -> Option<(ProbeReason, Iid)> {
@@ -172,7 +172,7 @@ impl Rpl<'_> {
                 ProbeReason::Routine => candidate.tested,
                 _ => u32::from(candidate.base.saturating_add(candidate.etx())),
             };
-            Some((why, order, candidate.iid()))
+            Some((why, order, candidate.iid))
         });
         let least = reasons.reduce(|least, other| match least <= other {
             true => least,
@@ -182,7 +182,7 @@ impl Rpl<'_> {
     }
 
     fn probe_reason(&self, candidate: &Candidate, now: Instant) -> Option<ProbeReason> {
-        let is_parent = self.is_parent(&candidate.iid());
+        let is_parent = self.is_parent(candidate.iid);
         let is_silent = candidate.unanswered() > 0;
         let idle = ticks(now).saturating_sub(candidate.tested);
         // The path cost over the candidate: as measured, at best, and with a perfect link.

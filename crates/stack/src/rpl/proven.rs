@@ -6,7 +6,7 @@
 //! later neighbour may take the place of an earlier one. Left out: an attacker that sends in the
 //! name of a proven neighbour passes for it.
 
-use super::candidates::Iid;
+use super::iid::Iid;
 
 #[derive(Debug)]
 pub(super) struct ProvenNeighbours([u8; PLACES]);
@@ -32,12 +32,9 @@ impl ProvenNeighbours {
 /// The index of a neighbour in the table and its fingerprint, one byte; 0 marks an empty entry, so
 /// no fingerprint is 0.
 fn place_of(iid: Iid) -> (usize, u8) {
-    let [a, b, c, d, e, f, g, h] = iid;
-    let halves = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
     // Twice Fibonacci hashing: the upper bits of a product depend on all others, and identifiers
     // that count up would fill few places after one.
-    let [left, right] = halves;
-    let hash = (left ^ right).wrapping_mul(0x9e37_79b1);
+    let hash = iid.mixed().wrapping_mul(0x9e37_79b1);
     let hash = (hash ^ hash >> 15).wrapping_mul(0x85eb_ca6b);
     let [tag, place, ..] = hash.to_be_bytes();
     (usize::from(place) % PLACES, tag.max(1))

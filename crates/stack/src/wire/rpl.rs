@@ -156,20 +156,26 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`Full`] when it does not fit.
     pub fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
-        let (code, options) = match self {
-            Self::Dis(dis) => (code::DIS, dis.options),
-            Self::Dio(dio) => (code::DIO, dio.options),
-            Self::Dao(dao) => (code::DAO, dao.options),
-            Self::DaoAck(ack) => (code::DAO_ACK, ack.options),
-        };
-        w.put(&[ICMPV6_TYPE, code, 0, 0])?;
         match self {
-            Self::Dis(_) => w.put(&[0, 0]),
+            Self::Dis(dis) => dis.emit(w),
             Self::Dio(dio) => dio.emit(w),
             Self::Dao(dao) => dao.emit(w),
             Self::DaoAck(ack) => ack.emit(w),
-        }?;
-        w.put(options.as_bytes())
+        }
+    }
+}
+
+/// What each message begins with.
+fn emit_head(code: u8, w: &mut Writer<'_>) -> Result<(), Full> {
+    w.put(&[ICMPV6_TYPE, code, 0, 0])
+}
+
+impl Dis<'_> {
+    /// As [`Message::emit`].
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        emit_head(code::DIS, w)?;
+        w.put(&[0, 0])?;
+        w.put(self.options.as_bytes())
     }
 }
 
@@ -186,18 +192,21 @@ impl<'a> Dio<'a> {
             mode: flags >> 3 & 7,
             preference: flags & 7,
             dtsn,
-            dodag: Ipv6Addr::from(r.array::<16>()?),
+            dodag: Ipv6Addr::from(*r.chunk::<16>()?),
             options: RplOptions::parse(r.rest())?,
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    /// As [`Message::emit`].
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        emit_head(code::DIO, w)?;
         let grounded = if self.grounded { GROUNDED } else { 0 };
         let flags = grounded | (self.mode & 7) << 3 | self.preference & 7;
         w.put(&[self.instance, self.version])?;
         w.u16(self.rank)?;
         w.put(&[flags, self.dtsn, 0, 0])?;
-        w.put(&self.dodag.octets())
+        w.put(&self.dodag.octets())?;
+        w.put(self.options.as_bytes())
     }
 }
 
@@ -213,11 +222,14 @@ impl<'a> Dao<'a> {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    /// As [`Message::emit`].
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        emit_head(code::DAO, w)?;
         let ack = if self.ack_requested { ACK_REQUESTED } else { 0 };
         let dodag = self.dodag.map_or(0, |_| DAO_HAS_DODAG);
         w.put(&[self.instance, ack | dodag, 0, self.sequence])?;
-        emit_optional_addr(w, self.dodag)
+        emit_optional_addr(w, self.dodag)?;
+        w.put(self.options.as_bytes())
     }
 }
 
@@ -233,10 +245,13 @@ impl<'a> DaoAck<'a> {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    /// As [`Message::emit`].
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        emit_head(code::DAO_ACK, w)?;
         let dodag = self.dodag.map_or(0, |_| DAO_ACK_HAS_DODAG);
         w.put(&[self.instance, dodag, self.sequence, self.status])?;
-        emit_optional_addr(w, self.dodag)
+        emit_optional_addr(w, self.dodag)?;
+        w.put(self.options.as_bytes())
     }
 }
 

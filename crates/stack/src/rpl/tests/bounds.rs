@@ -11,6 +11,7 @@ use super::messages::{
     Bench, CONFIGURATION, OTHER_PREFIX, ROOT, Says, answer, between_two, bytes_of, daos,
     options_of, says, settled,
 };
+use crate::rpl::iid::Iid;
 use crate::rpl::proven::ProvenNeighbours;
 use crate::rpl::{
     Candidate, Config, ControlMessage, Destination, FrameReport, INFINITE_RANK, Leaf, LeafOutcome,
@@ -91,7 +92,12 @@ fn own_transit(bench: &Bench) -> (u8, Option<Ipv6Addr>) {
 }
 
 fn etx(bench: &Bench, node: usize) -> u16 {
-    bench.rpl.candidates.find(iid(node)).unwrap().etx()
+    bench
+        .rpl
+        .candidates
+        .find(Iid::of(&iid(node)))
+        .unwrap()
+        .etx()
 }
 
 /// The neighbour `from` says a rank, and so the cost of its path, over which this node's costs
@@ -106,13 +112,13 @@ fn offers(bench: &mut Bench, from: usize, cost: u16) {
 fn few_strangers_pass_for_proven_neighbours() {
     let mut proven = ProvenNeighbours::NONE;
     for child in 0..64 {
-        proven.note(iid(child));
-        assert!(proven.has(iid(child)));
+        proven.note(Iid::of(&iid(child)));
+        assert!(proven.has(Iid::of(&iid(child))));
     }
     let mut number = 1u64;
     let strangers = (0..50_000).filter(|_| {
         number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        proven.has((number ^ number >> 32).to_be_bytes())
+        proven.has(Iid::of(&(number ^ number >> 32).to_be_bytes()))
     });
     let passed = strangers.count();
     assert!(passed * 255 <= 50_000, "{passed}");
@@ -701,7 +707,7 @@ fn a_parent_that_is_far_worse_is_asked() {
         bench.dio(&parent).unwrap();
         bench.run(Duration::from_millis(200));
         assert_eq!(bench.questions(0) > asked, is_asked, "{name}");
-        let candidate = bench.rpl.candidates.find(iid(0)).unwrap();
+        let candidate = bench.rpl.candidates.find(Iid::of(&iid(0))).unwrap();
         let is_believed = (candidate.rank(), candidate.base) == (rank, etx.unwrap_or(rank));
         assert_eq!(is_believed, !is_asked, "{name}");
     }
@@ -835,7 +841,7 @@ fn a_leaf_that_nobody_answers_for_is_repeated_ever_more_seldom() {
     bench.rpl.advertise_leaf(LEAF, bench.now);
     assert!(bench.rpl.next_deadline() <= Some(bench.now));
     let seen = watch(&mut bench, Duration::from_secs(60));
-    let sent = (Destination::Node(addr(0)), ControlMessage::Leaf);
+    let sent = (Destination::Root, ControlMessage::Leaf);
     let times: Vec<Instant> = seen
         .iter()
         .filter(|(_, it)| *it == sent)
@@ -1087,7 +1093,12 @@ fn beside_a_weak_neighbour(cost: impl Fn(u16, u16) -> u16) -> (Bench, u64) {
     let step = bench.now.as_micros() / STEP_US + 1;
     bench.now = Instant::from_micros(step * STEP_US);
     for from in [7, 8] {
-        bench.rpl.candidates.find_mut(iid(from)).unwrap().tested = step as u32;
+        bench
+            .rpl
+            .candidates
+            .find_mut(Iid::of(&iid(from)))
+            .unwrap()
+            .tested = step as u32;
     }
     (bench, step)
 }
@@ -1095,7 +1106,12 @@ fn beside_a_weak_neighbour(cost: impl Fn(u16, u16) -> u16) -> (Bench, u64) {
 /// Which neighbour is probed so many steps later, if the parent has just taken a frame.
 fn probed_after(bench: &mut Bench, step: u64, steps: u64) -> bool {
     bench.now = Instant::from_micros((step + steps) * STEP_US);
-    bench.rpl.candidates.find_mut(iid(7)).unwrap().tested = (step + steps) as u32;
+    bench
+        .rpl
+        .candidates
+        .find_mut(Iid::of(&iid(7)))
+        .unwrap()
+        .tested = (step + steps) as u32;
     bench.rpl.probe_at = Some(bench.now);
     bench.sent.clear();
     bench.poll();
@@ -1131,7 +1147,12 @@ fn idle_links_are_measured_again() {
     // The link that was measured longest ago comes first, though its path costs more.
     let (mut bench, step) = beside_a_weak_neighbour(|over, _| over - 200);
     bench.now = Instant::from_micros((step + 40) * STEP_US);
-    bench.rpl.candidates.find_mut(iid(7)).unwrap().tested = step as u32 + 5;
+    bench
+        .rpl
+        .candidates
+        .find_mut(Iid::of(&iid(7)))
+        .unwrap()
+        .tested = step as u32 + 5;
     bench.rpl.probe_at = Some(bench.now);
     bench.sent.clear();
     bench.poll();

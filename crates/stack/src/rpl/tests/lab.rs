@@ -9,9 +9,10 @@ use core::cmp::Reverse;
 use core::net::Ipv6Addr;
 
 use crate::random::Rng;
+use crate::rpl::iid::Iid;
 use crate::rpl::{
     Candidate, Config, ControlMessage, Destination, FrameReport, INFINITE_RANK, MessageDrop,
-    MessageOutcome, Root, Route, Rpl, RplAction, RplRole, iid_of, routes, with_iid,
+    MessageOutcome, Root, Route, Rpl, RplAction, RplRole, routes,
 };
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
@@ -93,11 +94,11 @@ pub(super) fn index(iid: [u8; 8]) -> usize {
 }
 
 pub(super) fn addr(node: usize) -> Ipv6Addr {
-    with_iid(&PREFIX, iid(node))
+    Iid::of(&iid(node)).within(&PREFIX)
 }
 
 pub(super) fn link_local(node: usize) -> Ipv6Addr {
-    with_iid(&Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), iid(node))
+    Iid::of(&iid(node)).within(&Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0))
 }
 
 impl Lab {
@@ -227,7 +228,7 @@ impl Lab {
         let mut path = vec![];
         let mut at = target;
         while at != addr(0) {
-            path.push(index(iid_of(&at)));
+            path.push(index(Iid::of_addr(&at).octets()));
             let route = self.graph.get(&at)?;
             if path.len() > self.nodes.len() {
                 return None;
@@ -503,7 +504,10 @@ impl Lab {
                     assert_eq!(it.rpl.parent(), parent);
                     assert_eq!(parent.is_some(), it.rpl.rank() != INFINITE_RANK);
                 }
-                RplAction::Prefix(prefix) => it.prefix = prefix.map(|prefix| prefix.prefix),
+                RplAction::Prefix => {
+                    let prefix = it.rpl.dodag().and_then(|dodag| dodag.prefix);
+                    it.prefix = prefix.map(|prefix| prefix.prefix);
+                }
                 RplAction::Leaf(..) | RplAction::LeavesLost => {}
                 RplAction::Send { to, message } => self.send(node, to, message),
             }
@@ -533,8 +537,8 @@ impl Lab {
         match to {
             Destination::All => self.broadcast(node, &packet),
             Destination::Neighbour(to) => self.transmit(node, index(to), packet),
-            Destination::Node(to) => {
-                assert_eq!(to, addr(0));
+            Destination::Node(_) => unreachable!("the lab answers DAOs itself"),
+            Destination::Root => {
                 packet.src = addr(node);
                 packet.up = Some(Rpi::default());
                 self.forward_up(node, packet);

@@ -70,7 +70,7 @@ fn a_leaf_has_a_dao_of_its_own_with_its_transaction_as_path_sequence() {
             ..LEAF
         };
         speak(&mut bench, leaf);
-        let sent = (Destination::Node(addr(0)), ControlMessage::Leaf);
+        let sent = (Destination::Root, ControlMessage::Leaf);
         assert_eq!(bench.sent.last(), Some(&sent));
         let (sequence, options) = dao(&bench);
         let target = std::format!("{}/128", addr(5));

@@ -5,6 +5,7 @@ use std::vec::Vec;
 
 use super::lab::{iid, link_local};
 use super::messages::{Bench, says};
+use crate::rpl::iid::Iid;
 use crate::rpl::{ControlMessage, Destination, FrameReport, RplRole};
 use crate::time::{Duration, Instant};
 
@@ -170,7 +171,7 @@ fn a_probe_that_found_the_channel_busy_shows_only_that_the_air_is_full() {
         let mut bench = Bench::new(RplRole::Router);
         bench.dio(&says(1, 300)).unwrap();
         bench.run(s(1));
-        assert_eq!(bench.rpl.probed, Some(iid(1)));
+        assert_eq!(bench.rpl.probed, Some(Iid::of(&iid(1))));
         bench.rpl.on_sent(iid(1), unsent(acknowledged), bench.now);
         bench.poll();
         let candidate = bench.rpl.candidates().next().unwrap();
