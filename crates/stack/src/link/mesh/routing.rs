@@ -123,7 +123,8 @@ pub(super) enum InsertedHeaders {
     Nothing,
     /// An RPL option in a hop-by-hop header (RFC 6553).
     Option(Rpi),
-    /// A tunnel to the root, and an RPL option.
+    /// A tunnel to the root, and an RPL option: around the packet of a neighbour without RPL.
+    #[cfg(feature = "leaves")]
     Tunnel(Rpi, Ipv6Addr),
     /// A source route of this root; within a tunnel, or in the packet itself.
     #[cfg(feature = "root")]
@@ -133,16 +134,12 @@ pub(super) enum InsertedHeaders {
 impl InsertedHeaders {
     /// The headers for a packet with `header` that leaves by `hop`.
     pub(super) fn of(ip: &Ip<'_>, header: &Header, hop: NextHop, meta: &PacketMeta) -> Self {
-        let Some(place) = ip
-            .rpl()
-            .place()
-            .filter(|_| meta.way != RplDirection::Routed)
-        else {
+        if meta.way == RplDirection::Routed {
             return Self::Nothing;
-        };
+        }
         let is_own = ip.owns(&header.src, hop.interface);
         #[cfg(feature = "root")]
-        if let Some(path) = ip.rpl().path(&header.dst) {
+        if let Some((place, path)) = ip.rpl().place().zip(ip.rpl().path(&header.dst)) {
             let route = Route::of(&path, place.root, is_own);
             return route.map_or(Self::Nothing, Self::Route);
         }
@@ -156,7 +153,13 @@ impl InsertedHeaders {
             }),
             _ if is_own => Self::Option(option),
             // Its sender knows no RPL (RFC 9008 §7.1.4).
-            _ => Self::Tunnel(option, place.root),
+            #[cfg(feature = "leaves")]
+            _ => match ip.rpl().place() {
+                Some(place) => Self::Tunnel(option, place.root),
+                None => Self::Nothing,
+            },
+            #[cfg(not(feature = "leaves"))]
+            _ => Self::Nothing,
         }
     }
 
@@ -184,7 +187,9 @@ impl InsertedHeaders {
     /// The RPL option that goes with the packet.
     pub(super) const fn option(&self) -> Option<Rpi> {
         match self {
-            Self::Option(option) | Self::Tunnel(option, _) => Some(*option),
+            Self::Option(option) => Some(*option),
+            #[cfg(feature = "leaves")]
+            Self::Tunnel(option, _) => Some(*option),
             _ => None,
         }
     }
@@ -198,6 +203,7 @@ impl InsertedHeaders {
         match self {
             Self::Nothing => 0,
             Self::Option(_) => usize::from(OPTION_LEN),
+            #[cfg(feature = "leaves")]
             Self::Tunnel(..) => TUNNEL_LEN + usize::from(OPTION_LEN),
             #[cfg(feature = "root")]
             Self::Route(route) => route_len(route.hops(), contexts.routing()),
@@ -216,13 +222,21 @@ impl InsertedHeaders {
         header: &Header,
         (buffer, len): (&mut [u8], usize),
     ) -> Result<usize, PacketDrop> {
-        let (hops, is_tunnel) = match self {
-            Self::Nothing | Self::Option(_) => return Ok(len),
-            Self::Tunnel(_, root) => (core::slice::from_ref(root), true),
+        match self.visits() {
+            Some(visits) => put(ip, id, header, visits, (buffer, len)).ok_or(PacketDrop::NoRoute),
+            None => Ok(len),
+        }
+    }
+
+    /// The nodes that the packet visits by a header of its own, and whether that is a tunnel's.
+    fn visits(&self) -> Option<(&[Ipv6Addr], bool)> {
+        match self {
+            Self::Nothing | Self::Option(_) => None,
+            #[cfg(feature = "leaves")]
+            Self::Tunnel(_, root) => Some((core::slice::from_ref(root), true)),
             #[cfg(feature = "root")]
-            Self::Route(route) => (route.hops(), route.is_tunnel()),
-        };
-        put(ip, id, header, (hops, is_tunnel), (buffer, len)).ok_or(PacketDrop::NoRoute)
+            Self::Route(route) => Some((route.hops(), route.is_tunnel())),
+        }
     }
 }
 
