@@ -188,19 +188,19 @@ impl Poll {
     }
 
     /// The settings and the parent, where the node sleeps and has one.
-    fn bond(&self) -> Option<(&Sleep, LinkAddr)> {
-        self.sleep.as_ref().zip(self.parent)
+    fn bond(&self) -> Option<(&Sleep, &LinkAddr)> {
+        self.sleep.as_ref().zip(self.parent.as_ref())
     }
 
-    fn is_parent(&self, addr: LinkAddr) -> bool {
-        self.bond().is_some_and(|(_, parent)| parent.is(&addr))
+    fn is_parent(&self, addr: &LinkAddr) -> bool {
+        self.bond().is_some_and(|(_, parent)| parent.is(addr))
     }
 
     /// Whether the receiver is on though no frame is under way.
     /// `rests_alone`: not while it has no parent.
     pub(super) fn is_awake(&self, rests_alone: bool, now: Instant) -> bool {
         let lasts = |until: Option<Instant>| until.is_some_and(|until| now < until);
-        let is_on = match (&self.sleep, self.parent) {
+        let is_on = match (&self.sleep, &self.parent) {
             (None, _) => true,
             (_, None) => !rests_alone,
             _ => !self.is_child && self.failures == 0,
@@ -386,7 +386,7 @@ impl Mac<'_> {
         let Some((sleep, parent)) = self.poll.bond() else {
             return;
         };
-        let alternates = sleep.alternates;
+        let (alternates, parent) = (sleep.alternates, *parent);
         if self.poll.asks_at().is_none_or(|at| now < at) || self.poll.awake_until.is_some() {
             return;
         }
@@ -432,7 +432,7 @@ impl Mac<'_> {
         is_child
             && self
                 .queue
-                .count(|slot| slot.to.is(&parent) && !slot.is_request)
+                .count(|slot| slot.to.is(parent) && !slot.is_request)
                 > 0
     }
 
@@ -468,7 +468,7 @@ impl Mac<'_> {
             return;
         };
         let (to, is_request) = (slot.to, slot.is_request);
-        if self.poll.is_parent(to) {
+        if self.poll.is_parent(&to) {
             self.poll.on_answer(is_request, pending, now);
         }
     }
@@ -478,7 +478,7 @@ impl Mac<'_> {
     pub(crate) fn on_poll_data(&mut self, src: LinkAddr, pending: bool, now: Instant) {
         #[cfg(feature = "thread")]
         let src = self.security().map_or(src, |it| it.polled_as(src));
-        if self.poll.is_parent(src) {
+        if self.poll.is_parent(&src) {
             self.poll.on_data(pending, now);
         }
     }

@@ -16,7 +16,10 @@ use crate::wire::ipv6::{Ecn, Extensions, Header as Ipv6Header, next_header};
 use crate::wire::tcp::{self, Flags, Header as TcpHeader};
 
 /// The first of `older` packets of which `newer` is a copy, counted from 0: the same segment sent
-/// again, of the same flow, with the same sequence numbers, control bits and payload.
+/// again, of the same flow, with the same sequence numbers, control bits and payload; and whether a
+/// further segment of the flow is among those behind it. Each older packet comes with whether it
+/// may be the one.
+///
 /// Acknowledgment, window and options may differ, and so may the hop limit, the flow label (Linux
 /// chooses another one after a timeout) and the ECN bits (RFC 3168 §6.1.5: a retransmission is not
 /// ECN-capable; a repeated SYN may not request ECN). An older packet with a congestion mark (CE) is
@@ -24,20 +27,25 @@ use crate::wire::tcp::{self, Flags, Header as TcpHeader};
 ///
 /// All are whole IPv6 packets with uncompressed TCP headers. A newer one whose checksum is wrong is
 /// no copy: a damaged packet never takes the place of a good one.
-pub(super) fn copied<'a>(newer: &[u8], older: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
+pub(super) fn copied<'a>(
+    newer: &[u8],
+    older: impl Iterator<Item = (bool, &'a [u8])>,
+) -> Option<(usize, bool)> {
     let newer = Segment::of(newer).filter(Segment::takes_numbers)?;
-    let mut older = older.map(Segment::of);
-    let found = older.position(|older| older.is_some_and(|older| newer.is_copy_of(&older)))?;
+    let (mut found, mut goes_on) = (None, false);
+    for (nth, (may_be_it, packet)) in older.enumerate() {
+        let Some(older) = Segment::of(packet).filter(|older| newer.is_of_flow(older)) else {
+            continue;
+        };
+        match found {
+            Some(_) => goes_on = true,
+            None if may_be_it && newer.is_copy_of(&older) => found = Some(nth),
+            None => {}
+        }
+    }
     let (src, dst) = (&newer.ip.src, &newer.ip.dst);
-    tcp::is_checksum_valid(src, dst, newer.bytes).then_some(found)
-}
-
-/// Whether a packet holds a segment of the same direction of the same connection as `newer`.
-pub(super) fn is_of_flow(newer: &[u8], packet: &[u8]) -> bool {
-    let [newer, other] = [newer, packet].map(Segment::of);
-    let flow = |it: &Segment<'_>| (it.ip.src, it.ip.dst, it.tcp.src_port, it.tcp.dst_port);
-    let both = newer.as_ref().zip(other.as_ref());
-    both.is_some_and(|(newer, other)| flow(newer) == flow(other))
+    let nth = found.filter(|_| tcp::is_checksum_valid(src, dst, newer.bytes))?;
+    Some((nth, goes_on))
 }
 
 /// A packet that holds a TCP segment.
@@ -93,13 +101,20 @@ impl<'a> Segment<'a> {
         }
     }
 
+    /// Whether the other one is of the same direction of the same connection.
+    fn is_of_flow(&self, other: &Self) -> bool {
+        self.ip.src == other.ip.src
+            && self.ip.dst == other.ip.dst
+            && self.tcp.src_port == other.tcp.src_port
+            && self.tcp.dst_port == other.tcp.dst_port
+    }
+
+    /// Whether this is an older segment of its flow sent again.
     fn is_copy_of(&self, older: &Self) -> bool {
         let ecn = |segment: &Self| segment.ip.traffic_class.ecn();
         let says_less = ecn(older) == Ecn::Ce && ecn(self) != Ecn::Ce;
         !says_less
-            && (self.ip.src, self.ip.dst) == (older.ip.src, older.ip.dst)
             && self.extensions == older.extensions
-            && (self.tcp.src_port, self.tcp.dst_port) == (older.tcp.src_port, older.tcp.dst_port)
             && (self.tcp.seq, self.control_bits()) == (older.tcp.seq, older.control_bits())
             && self.tcp.urgent == older.tcp.urgent
             && self.payload == older.payload

@@ -13,7 +13,7 @@
 //! Place: part of [`Indirect`]; `divert` passes packets to it.
 //! Left out: the order in which children are served, which follows from their polls.
 
-use super::copies::{copied, is_of_flow};
+use super::copies::copied;
 use super::parent::Child;
 use super::{Indirect, PacketMeta, link_addr};
 use crate::ip;
@@ -22,6 +22,7 @@ use crate::link::arrival::TcpEgress;
 use crate::lowpan::TcpForm;
 use crate::storage::keyed_queues::OVERHEAD;
 use crate::time::Instant;
+use crate::wire::tcphc;
 
 impl Indirect<'_> {
     /// Whether a packet of 1,280 bytes to this neighbour would be kept without dropping another
@@ -67,18 +68,18 @@ impl Indirect<'_> {
         }
         let is_begun = self.serving == Some(key) || self.has_part(key, now);
         let begun = usize::from(is_begun);
-        let older = self.queues.packets(key).skip(begun).map(|kept| {
-            match PacketMeta::from_bits(kept.meta).goes_as(meta) {
-                true => kept.packet,
-                false => &[],
-            }
+        let older = self.queues.packets(key).enumerate().map(|(nth, kept)| {
+            let goes_as = PacketMeta::from_bits(kept.meta).goes_as(meta);
+            (nth >= begun && goes_as, kept.packet)
         });
-        let Some(nth) = copied(packet, older).map(|nth| nth.saturating_add(begun)) else {
+        let Some((nth, goes_on)) = copied(packet, older) else {
             return false;
         };
         // Headers compressed by the context that the older packet sets follow it.
-        let is_compressed =
-            |bits| PacketMeta::from_bits(bits).egress == TcpEgress::As(TcpForm::Compressed);
+        let is_compressed = |bits| {
+            let egress = PacketMeta::from_bits(bits).egress;
+            tcphc::IS_SUPPORTED && egress == TcpEgress::As(TcpForm::Compressed)
+        };
         let is_followed = self
             .queues
             .packets(key)
@@ -88,12 +89,6 @@ impl Indirect<'_> {
             return false;
         }
         // What the sender has sent since then would be older than what goes before it.
-        let goes_on = self
-            .queues
-            .packets(key)
-            .skip(nth)
-            .skip(1)
-            .any(|kept| is_of_flow(packet, kept.packet));
         if goes_on {
             self.counters.merged = self.counters.merged.wrapping_add(1);
             return true;
