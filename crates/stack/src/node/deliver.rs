@@ -2,6 +2,8 @@
 //!
 //! Each packet is parsed once, and IP decides once about it.
 
+use core::net::Ipv6Addr;
+
 use super::forward::of_own;
 use super::{Classified, Node, TICK, routing};
 use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, ndp};
@@ -211,7 +213,7 @@ impl<'m> Node<'m> {
         let asks_for_one = cfg!(feature = "mesh")
             && protocol == icmpv6::NEXT_HEADER
             && header.hop_limit == ndp::HOP_LIMIT;
-        if header.src.is_unspecified() && !asks_for_one {
+        if header.src == Ipv6Addr::UNSPECIFIED && !asks_for_one {
             return Err(Disposition::Drop(ip::PacketDrop::BadAddress));
         }
         self.ip.counters.delivered = self.ip.counters.delivered.wrapping_add(1);
@@ -231,6 +233,9 @@ impl<'m> Node<'m> {
     }
 
     /// An ICMPv6 message for this node.
+    // Not inlined: what neighbour discovery needs of the stack should not lie below a segment's
+    // work.
+    #[inline(never)]
     fn on_icmp(
         &mut self,
         header: &Header,
@@ -287,11 +292,17 @@ impl<'m> Node<'m> {
         header: &Header,
         request: &icmpv6::Echo<'_>,
     ) -> Result<(), Disposition> {
-        let no_route = Disposition::Drop(ip::PacketDrop::NoRoute);
-        let hop = self.next_hop(&header.src, id).ok_or(no_route)?;
-        let src = self.answer_from(header, id, hop).ok_or(no_route)?;
-        let head = icmp::echo_reply(request, header.src, src, self.ip.hop_limit());
-        let head = head.ok_or(Disposition::Drop(ip::PacketDrop::BadIcmp))?;
+        let no_route = Err(Disposition::Drop(ip::PacketDrop::NoRoute));
+        let Some(hop) = self.next_hop(&header.src, id) else {
+            return no_route;
+        };
+        let Some(src) = self.answer_from(header, id, hop) else {
+            return no_route;
+        };
+        let reply = icmp::echo_reply(request, header.src, src, self.ip.hop_limit());
+        let Some(head) = reply else {
+            return Err(Disposition::Drop(ip::PacketDrop::BadIcmp));
+        };
         let queued = self.queue_or_cut(hop, &head, request.data, Class::Control);
         queued.map_err(of_own)
     }

@@ -208,12 +208,15 @@ impl<'m> Node<'m> {
 
     fn of_layers(
         links: &'m mut [Link<'m>],
-        ip: Ip<'m>,
+        mut ip: Ip<'m>,
         tcp: Tcp<'m>,
-        rng: Rng,
+        mut rng: Rng,
         now: Instant,
     ) -> Self {
-        let mut node = Self {
+        for (link, id) in links.iter_mut().zip(0..) {
+            link.start(InterfaceId(id), &mut ip, now, &mut rng);
+        }
+        Self {
             links,
             ip,
             tcp,
@@ -230,12 +233,7 @@ impl<'m> Node<'m> {
             polled_at: None,
             must_poll_again: false,
             news_at: None,
-        };
-        let Self { links, ip, rng, .. } = &mut node;
-        for (link, id) in links.iter_mut().zip(0..) {
-            link.start(InterfaceId(id), ip, now, rng);
         }
-        node
     }
 
     /// Takes the node apart, so that its memory can be lent to something else, or to the next node.

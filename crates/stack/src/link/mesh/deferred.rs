@@ -17,20 +17,21 @@ pub(super) struct DeferredFrame {
 }
 
 impl DeferredFrame {
-    /// A copy of `frame`; `None` where it is longer than any that the MAC lets through.
-    pub(super) fn of(frame: &Received<'_>) -> Option<Self> {
-        let len = u8::try_from(frame.payload.len()).ok()?;
-        let mut payload = [0; FRAME_PAYLOAD_LEN_MAX];
-        let fits = frame.payload.len() <= payload.len();
-        cursor::copy(&mut payload, frame.payload);
-        fits.then_some(Self {
-            src: frame.src,
-            dst: frame.dst,
-            pending: frame.pending,
-            meta: frame.meta,
-            len,
-            payload,
-        })
+    /// Makes a copy of `frame` in `slot`; none where it is longer than any that the MAC lets
+    /// through.
+    pub(super) fn keep(slot: &mut Option<Self>, frame: &Received<'_>) {
+        *slot = None;
+        if frame.payload.len() <= FRAME_PAYLOAD_LEN_MAX {
+            let kept = slot.insert(Self {
+                src: frame.src,
+                dst: frame.dst,
+                pending: frame.pending,
+                meta: frame.meta,
+                len: frame.payload.len() as u8,
+                payload: [0; FRAME_PAYLOAD_LEN_MAX],
+            });
+            cursor::copy(&mut kept.payload, frame.payload);
+        }
     }
 
     /// The frame as it came.

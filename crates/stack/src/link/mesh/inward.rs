@@ -49,7 +49,7 @@ impl<'m> Mesh<'m> {
         if let Some(earlier) = earlier {
             #[cfg(feature = "thread")]
             if let Some(frame) = received {
-                let _overtaken = self.exchange_deferred(&frame);
+                self.exchange_deferred(&frame, &mut None);
             }
             return self.on_frame(&earlier.frame(), ip, scratch, now, rng);
         }
@@ -64,7 +64,9 @@ impl<'m> Mesh<'m> {
         if self.deferred.is_none() && !self.mac.owes_acknowledgment() {
             return self.on_heard(&frame, ip, scratch, now, rng);
         }
-        match self.exchange_deferred(&frame) {
+        let mut earlier = None;
+        self.exchange_deferred(&frame, &mut earlier);
+        match &earlier {
             Some(earlier) => self.on_heard(&earlier.frame(), ip, scratch, now, rng),
             None => Arrival::Nothing,
         }
@@ -76,10 +78,12 @@ impl<'m> Mesh<'m> {
         debug_assert!(frame.is_none(), "such an event brings a frame");
     }
 
-    /// Keeps a frame, and returns the one that was kept before.
+    /// Keeps a frame. `earlier` is the one that was kept before, in its caller's memory: a frame
+    /// that is returned lies on the call stack twice.
     #[inline(never)]
-    fn exchange_deferred(&mut self, frame: &Received<'_>) -> Option<DeferredFrame> {
-        core::mem::replace(&mut self.deferred, DeferredFrame::of(frame))
+    fn exchange_deferred(&mut self, frame: &Received<'_>, earlier: &mut Option<DeferredFrame>) {
+        *earlier = self.deferred.take();
+        DeferredFrame::keep(&mut self.deferred, frame);
     }
 
     /// Whether a frame was kept.
