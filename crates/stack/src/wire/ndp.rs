@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Place: inside the messages of [`icmpv6`](super::icmpv6). A known option of a length that is not
-//! its own, and any unknown one, is [`NdpOption::Other`].
+//! its own, and any unknown one, is [`NdpOption::Other`]; without the feature `advertise` so is one
+//! that a leaf does not act on.
 //! Sources: RFC 4861 §4.6; RFC 4944 §8; RFC 6775 §4; RFC 8505 §4.1.
 
 use core::net::Ipv6Addr;
