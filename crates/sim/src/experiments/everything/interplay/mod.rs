@@ -97,6 +97,8 @@ pub(super) struct Check {
     requirement: usize,
     what: String,
     holds: bool,
+    /// Whether the run has shown too little for a verdict.
+    is_bare: bool,
 }
 
 impl Interplay {
@@ -174,7 +176,13 @@ impl Checks {
             requirement,
             what: what.into(),
             holds,
+            is_bare: false,
         });
+    }
+
+    /// Whether a run has shown too little for one of its checks.
+    pub(super) fn are_bare(&self) -> bool {
+        self.0.iter().any(|check| check.is_bare)
     }
 
     /// Takes over those of another run.
@@ -190,8 +198,13 @@ impl Checks {
         [right, all]: [u64; 2],
         (least, missing): (u64, u64),
     ) {
-        let holds = all >= least.max(1) && (all - right) * 1_000 <= all * missing;
-        self.note(requirement, format!("{what}: {right} of {all}"), holds);
+        let is_bare = all < least.max(1);
+        self.0.push(Check {
+            requirement,
+            what: format!("{what}: {right} of {all}"),
+            holds: !is_bare && (all - right) * 1_000 <= all * missing,
+            is_bare,
+        });
     }
 
     /// The share of a requirement's checks that held, 0 to 1; no number where it has none.
