@@ -202,7 +202,7 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
             }
             let worst = results.runs(&auto).map(|run| run.figure(JAIN)).collect();
             let worst = results.least(auto.clone(), ("jain_worst", "1"), worst);
-            rows.push(worst.at_least(0.95).moonshot(0.99));
+            rows.push(worst.at_least(0.95).moonshot(0.99).extreme());
             rows.push(row(&auto, (DEAD, "1")).at_most(0.0));
             rows.push(match must(place, radio) {
                 Some((must, moonshot)) => row(&auto, SUM).at_least(must).moonshot(moonshot),
