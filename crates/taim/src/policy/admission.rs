@@ -584,26 +584,113 @@ mod tests {
     use crate::router::PacketId;
     use crate::segment::FlowKey;
 
+    const KEY: FlowKey = FlowKey {
+        mote: Ipv6Addr::LOCALHOST,
+        mote_port: 1,
+        peer: Ipv6Addr::UNSPECIFIED,
+        peer_port: 2,
+    };
+
+    fn up(seq: u32, payload_len: u32) -> Segment {
+        Segment {
+            flow: KEY,
+            direction: Direction::Up,
+            seq,
+            ack: Some(0),
+            flags: Flags::ACK,
+            payload_len,
+            packet_len: 60 + payload_len as usize,
+            mss: None,
+        }
+    }
+
+    /// A gate for one flow that answers after 50 ms, the flow, and the time.
+    fn gate() -> (Gate, FlowId, Flow, Instant) {
+        let (mut gate, id) = (Gate::auto(), FlowId::at(0));
+        let mut now = Instant::ORIGIN + Duration::from_secs(1_000);
+        let news = SegmentEffect {
+            new_bytes: 400,
+            ..SegmentEffect::default()
+        };
+        for round in 0..20 {
+            gate.answers.ask(id, 400, now);
+            now += Duration::from_millis(50);
+            gate.answers
+                .note(id, &up(400 * round, 400), &news, (true, now));
+        }
+        (gate, id, Flow::new(KEY, now), now)
+    }
+
+    /// A segment of 400 bytes comes out of the mesh.
+    fn comes(gate: &mut Gate, flow: &mut Flow, seq: u32, at: Instant) {
+        let segment = up(seq, 400);
+        let news = flow.on_segment(&segment, at);
+        gate.on_segment(FlowId::at(0), flow, &segment, &news, at);
+    }
+
+    /// The second of two segments that an acknowledgment triggers comes soon after the first, or
+    /// not at all: one that was lost once kept the turn for as long as the first might take.
+    #[test]
+    fn a_turn_ends_sooner_once_its_first_answer_has_come() {
+        let ms = Duration::from_millis;
+        let (mut gate, id, mut flow, now) = gate();
+        flow.invites = 800;
+        gate.on_pass(id, &flow, true, now);
+        assert_eq!(gate.share(id).until, Some(now + ms(250)));
+        comes(&mut gate, &mut flow, 0, now + ms(60));
+        assert_eq!(gate.share(id).until, Some(now + ms(110)));
+        assert_eq!(gate.inside(), 1);
+        let mut lost = now + ms(109);
+        for inside in [1, 0] {
+            gate.expire(lost);
+            assert_eq!(gate.inside(), inside);
+            lost += ms(1);
+        }
+        // Where both come, the turn ends with the second.
+        flow.invites = 800;
+        gate.on_pass(id, &flow, true, lost);
+        comes(&mut gate, &mut flow, 400, lost + ms(60));
+        assert_eq!(gate.inside(), 1);
+        comes(&mut gate, &mut flow, 800, lost + ms(70));
+        assert_eq!(gate.inside(), 0);
+    }
+
+    /// The last duplicate ACK that goes to a mote has it send again what is missing: it has a turn
+    /// for that, and owes what is missing. An ACK behind which others are held gives none.
+    #[test]
+    fn a_mote_has_a_turn_to_repair() {
+        let ms = Duration::from_millis;
+        let (mut gate, id, mut flow, now) = gate();
+        gate.on_pass(id, &flow, false, now);
+        assert_eq!(gate.inside(), 0, "nothing is missing");
+        for seq in [0, 800] {
+            flow.on_segment(&up(seq, 400), now);
+        }
+        let ack = Segment {
+            direction: Direction::Down,
+            ack: Some(400),
+            payload_len: 0,
+            ..up(0, 0)
+        };
+        flow.hold(PacketId(0), &ack, now);
+        gate.on_pass(id, &flow, false, now);
+        assert_eq!(gate.inside(), 0, "another ACK is held");
+        flow.release(Direction::Down, now);
+        gate.on_pass(id, &flow, false, now);
+        assert_eq!(gate.share(id).until, Some(now + ms(250)));
+        comes(&mut gate, &mut flow, 400, now + ms(60));
+        assert_eq!(gate.inside(), 0);
+    }
+
     /// A pure download once had no estimate of the mote's timer, and so was urgent at once: it went
     /// past the flows that were served less.
     #[test]
     fn data_into_the_mesh_wait_as_long_as_their_host_does() {
         let ms = Duration::from_millis;
-        let key = FlowKey {
-            mote: Ipv6Addr::LOCALHOST,
-            mote_port: 1,
-            peer: Ipv6Addr::UNSPECIFIED,
-            peer_port: 2,
-        };
         let segment = |direction, [seq, ack]: [u32; 2], payload_len: u32| Segment {
-            flow: key,
             direction,
-            seq,
             ack: Some(ack),
-            flags: Flags::ACK,
-            payload_len,
-            packet_len: 60 + payload_len as usize,
-            mss: None,
+            ..up(seq, payload_len)
         };
         // Round trips of 100 ms through the mesh, and holding for as long as is said.
         for (hold, upload, least, most) in [
@@ -613,7 +700,7 @@ mod tests {
             (ms(0), 100, ms(200), ms(250)),
         ] {
             let mut now = Instant::ORIGIN + Duration::from_secs(1_000);
-            let mut flow = Flow::new(key, now);
+            let mut flow = Flow::new(KEY, now);
             let mut at = 0;
             for round in 0..40 {
                 let data = segment(Direction::Down, [at, 0], 100);
