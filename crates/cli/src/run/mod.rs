@@ -47,6 +47,7 @@ Examples:
   motet run study/results.jsonl      the same once more
   motet run scenarios/three-hops.toml --json | jq 'select(.record==\"summary\")'
   motet run scenarios/three-hops.toml --pcap - | tshark -r -
+  motet run scenarios/three-hops.toml --reachable
   motet run --keys      every key of a scenario, and its default")]
 pub(crate) struct Args {
     /// The scenario, or results.jsonl of a run that is to be repeated; - reads standard input
@@ -85,6 +86,11 @@ pub(crate) struct Args {
     /// Write the border router's wire of the first run as such a capture; - as for --pcap
     #[arg(long, value_name = "PATH")]
     wire_pcap: Option<PathBuf>,
+
+    /// Search for the pace and window with which a lone bulk flow carries most, and show that
+    /// goodput beside its bound: some twenty short runs for each
+    #[arg(long)]
+    reachable: bool,
 
     /// Overwrite existing files
     #[arg(long)]
@@ -130,7 +136,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         wire: begin(&args.wire_pcap, Records::Packets)?,
         failed: Some(failed_captures),
     };
-    let (results, signal) = run_watched(&plan, captures, &interrupt);
+    let (results, signal) = run_watched(&plan, captures, args.reachable, &interrupt);
     // The files are kept even when the reader of the table goes away.
     let shown = show(args, &plan, &results);
     let folder = folder.as_ref();
@@ -147,39 +153,57 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     Error::all(ended.into_iter().chain(written).chain(captured))
 }
 
-/// Runs the plan in a thread of its own, while this thread looks for signals and shows the
-/// progress; also returns the signal that cut the plan short.
+/// Runs the plan, and searches for what its flows can reach where that is asked for, while this
+/// thread looks for signals and shows the progress; also returns the signal that cut it short.
 fn run_watched(
     plan: &Plan,
     captures: Captures,
+    reachable: bool,
     interrupt: &Interrupt,
 ) -> (Vec<RunResult>, Option<i32>) {
+    let runs = || format!("{} runs", plan.runs());
+    let work = |watch: &Watch<'_>| plan.run(watch, captures);
+    let (mut results, signal) = watched(plan.seconds(), runs, interrupt, work);
+    if !reachable || signal.is_some() {
+        return (results, signal);
+    }
+    let seconds = plan.search_seconds(&results);
+    let search = |watch: &Watch<'_>| plan.search_reachable(&mut results, watch);
+    let words = || "search for what is reachable".to_owned();
+    let ((), signal) = watched(seconds, words, interrupt, search);
+    (results, signal)
+}
+
+/// Does the work, of so many seconds of virtual time, in a thread of its own.
+fn watched<T: Send>(
+    seconds: f64,
+    words: impl Fn() -> String,
+    interrupt: &Interrupt,
+    work: impl FnOnce(&Watch<'_>) -> T + Send,
+) -> (T, Option<i32>) {
     let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
-    let total_ms = (plan.seconds() * 1e3) as u64;
-    let mut progress = Progress::percentage(total_ms, true);
+    let mut progress = Progress::percentage((seconds * 1e3) as u64, true);
     let mut signal = None;
-    let results = thread::scope(|scope| {
+    let done = thread::scope(|scope| {
         let watch = Watch {
             stop: &stop,
             done_ms: &done_ms,
         };
-        let worker = scope.spawn(move || plan.run(&watch, captures));
+        let worker = scope.spawn(move || work(&watch));
         while !worker.is_finished() {
             if let Some(number) = interrupt.take() {
                 signal = Some(number);
                 stop.store(true, Ordering::Relaxed);
             }
-            progress.update(done_ms.load(Ordering::Relaxed), || {
-                format!("{} runs", plan.runs())
-            });
+            progress.update(done_ms.load(Ordering::Relaxed), &words);
             thread::sleep(NAP);
         }
         match worker.join() {
-            Ok(results) => results,
+            Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     });
-    (results, signal)
+    (done, signal)
 }
 
 /// Refuses files that could not be written after all the work; returns the folder for everything,

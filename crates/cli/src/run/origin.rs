@@ -116,6 +116,9 @@ fn command(args: &Args, file: &Path) -> String {
     if let Some(duration) = args.duration {
         let _ = write!(command, " --duration {duration}");
     }
+    if args.reachable {
+        command.push_str(" --reachable");
+    }
     if let Some(key) = &args.key {
         let _ = write!(command, " --key {}", key.display());
     }

@@ -38,6 +38,37 @@ fn listed(nodes: &[usize]) -> String {
     format!("{word} {}", numbers.join(", "))
 }
 
+/// Says how near runs come to what a search reached, and to their bound: means over those of a
+/// point.
+fn print_reachable(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), Error> {
+    for (number, point) in plan.points.iter().enumerate() {
+        let of_point = results.iter().filter(|run| run.point == number);
+        let searched: Vec<[f64; 3]> = of_point
+            .filter_map(|run| Some([run.goodput_kbps(), run.reachable_kbps?, run.bound_kbps?]))
+            .collect();
+        if searched.is_empty() {
+            continue;
+        }
+        let mean = |at: usize| {
+            let sum: f64 = searched.iter().map(|figures| figures[at]).sum();
+            sum / searched.len() as f64
+        };
+        let [goodput, reachable, bound] = [0, 1, 2].map(mean);
+        let values = point.values.iter();
+        let named: String = values
+            .map(|(key, value)| format!("{key} = {value}: "))
+            .collect();
+        output::line_to(
+            out,
+            format_args!(
+                "{BOLD}reachable{BOLD:#}: {named}{reachable:.1} kb/s with the best pace and window of a search; this \
+                 was {goodput:.1}, and nothing exceeds {bound:.1}"
+            ),
+        )?;
+    }
+    Ok(())
+}
+
 /// Prints a line for each, the worst first.
 pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), Error> {
     let cut = |run: &&RunResult| !run.complete && run.trouble().is_none();
@@ -85,6 +116,7 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
             ),
         )?;
     }
+    print_reachable(plan, results, out)?;
     print_left_out(plan, out)?;
     let lost = short_of_memory(results);
     if lost > 0 {

@@ -774,3 +774,28 @@ fn a_run_cut_short_leaves_what_it_had() {
     let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
     assert!(page.contains("Incomplete"));
 }
+
+/// A search gives what the flow could reach, beside its bound; without one there is no such figure.
+#[test]
+fn a_search_shows_what_is_reachable() {
+    let folder = folder();
+    let text =
+        "duration_s = 6\nwarmup_s = 2\n[topology]\nchain = 2\n[stack]\nhold_ms = 25\n[[flow]]\n";
+    let searched = run(folder.path(), text, &["--reachable", "--json", "-"]);
+    let runs = records(&searched.stdout, "run");
+    let kbps = |name: &str| runs[0][name].as_f64().unwrap();
+    let [goodput, reachable, bound] = ["goodput_kbps", "reachable_kbps", "bound_kbps"].map(kbps);
+    assert!(goodput < reachable && reachable <= bound, "{runs:?}");
+    let shown = run(folder.path(), text, &["--reachable"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.contains(&format!("reachable: {reachable:.1} kb/s")),
+        "{shown}"
+    );
+    let plain = run(folder.path(), text, &["--json", "-"]);
+    assert!(
+        records(&plain.stdout, "run")[0]
+            .get("reachable_kbps")
+            .is_none()
+    );
+}

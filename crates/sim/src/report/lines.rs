@@ -143,7 +143,7 @@ impl<T: FnMut(usize, Map<String, Value>)> Lines<T> {
 }
 
 fn run_body(plan: &Plan, result: &RunResult) -> Value {
-    json!({
+    let mut body = json!({
         "scenario": plan.title,
         "complete": result.complete,
         "failure": result.trouble(),
@@ -163,7 +163,12 @@ fn run_body(plan: &Plan, result: &RunResult) -> Value {
         "acks_thinned": result.acks_thinned,
         "energy_mj": result.energy_mj(),
         "energy_uj_per_byte": result.energy_uj_per_byte(),
-    })
+    });
+    // Of a run that was searched for alone.
+    if let (Some(reachable), Some(body)) = (result.reachable_kbps, body.as_object_mut()) {
+        body.insert("reachable_kbps".into(), reachable.into());
+    }
+    body
 }
 
 /// How many flows ended in which way.

@@ -37,6 +37,7 @@ mod pushes;
 #[cfg(feature = "firmware")]
 mod pushing;
 mod radio;
+mod reachable;
 mod readings;
 mod relevance;
 mod resolve;

@@ -29,6 +29,10 @@ pub struct RunResult {
     pub seconds: f64,
     /// The goodput that the run cannot exceed, kb/s, where such a bound is known.
     pub bound_kbps: Option<f64>,
+    /// The goodput that the best pace and window of a search reached, kb/s, where one was made
+    /// ([`Plan::search_reachable`](super::Plan::search_reachable)).
+    #[serde(default)]
+    pub reachable_kbps: Option<f64>,
     /// The results of each flow, in the scenario's order.
     pub flows: Vec<FlowResult>,
     /// The results of each mesh node, then of the host.

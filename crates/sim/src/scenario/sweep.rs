@@ -327,7 +327,12 @@ fn values_at(sweep: &[(String, Vec<Value>)], mut number: usize) -> Vec<(String, 
 }
 
 /// One run from its beginning to its end.
-fn run(scenario: Arc<Scenario>, seed: u64, watch: &Watch<'_>, captures: Captures) -> RunResult {
+pub(super) fn run(
+    scenario: Arc<Scenario>,
+    seed: u64,
+    watch: &Watch<'_>,
+    captures: Captures,
+) -> RunResult {
     match Session::open(scenario, seed, captures, || watch.stops()) {
         Ok(mut session) => {
             session.advance(Instant::from_micros(u64::MAX), watch);

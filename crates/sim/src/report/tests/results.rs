@@ -45,6 +45,7 @@ fn run(flows: Vec<FlowResult>) -> RunResult {
         joined_s: 0.0,
         seconds: 1.0,
         bound_kbps: None,
+        reachable_kbps: None,
         flows,
         nodes: vec![NodeResult::default(); 3],
         links: Vec::new(),

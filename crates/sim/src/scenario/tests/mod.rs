@@ -14,6 +14,7 @@ mod made;
 mod mixed;
 mod pace;
 mod pushes;
+mod reachable;
 mod readings;
 mod refusals;
 mod runs;
