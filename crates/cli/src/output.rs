@@ -66,7 +66,6 @@ pub(crate) fn text(text: &str) -> Result<(), Error> {
 
 /// One sentence on stderr, of something that is no end of the work. A closed stderr is no reason to
 /// stop.
-#[cfg(unix)]
 pub(crate) fn say(sentence: &str) {
     // In one piece: what else writes there does not come between.
     let _ = io::stderr().write_all(format!("motet: {sentence}\n").as_bytes());

@@ -88,7 +88,7 @@ pub(crate) struct Args {
     wire_pcap: Option<PathBuf>,
 
     /// Search for the pace and window with which a lone bulk flow carries most, and show that
-    /// goodput beside its bound: some twenty short runs for each
+    /// goodput, cut at its bound: some twenty short runs for each run that has one
     #[arg(long)]
     reachable: bool,
 
@@ -171,6 +171,12 @@ fn run_watched(
     let search = |watch: &Watch<'_>| plan.search_reachable(&mut results, watch);
     let words = || "search for what is reachable".to_owned();
     let ((), signal) = watched(seconds, words, interrupt, search);
+    if signal.is_none() && results.iter().all(|run| run.reachable_kbps.is_none()) {
+        output::say(
+            "nothing was searched for: no run has a bound, which takes one bulk flow alone, without \
+             RPL, TCPlE and links that change",
+        );
+    }
     (results, signal)
 }
 

@@ -799,3 +799,14 @@ fn a_search_shows_what_is_reachable() {
             .is_none()
     );
 }
+
+#[test]
+fn a_search_that_has_nothing_to_search_for_says_so() {
+    let folder = folder();
+    let text =
+        "duration_s = 6\nwarmup_s = 2\n[topology]\nchain = 2\n[[flow]]\n[[flow]]\nfrom = 1\n";
+    let searched = run(folder.path(), text, &["--reachable"]);
+    assert!(searched.status.success());
+    let said = String::from_utf8_lossy(&searched.stderr).into_owned();
+    assert!(said.contains("nothing was searched for"), "{said}");
+}

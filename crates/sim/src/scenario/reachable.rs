@@ -58,7 +58,9 @@ impl Setting {
                 Pace::ByHand(hold_us, retry_ms) => {
                     node.pace_percent = 0;
                     node.pacing_step = Duration::from_micros(hold_us);
-                    node.mac.retry_delay_max = Duration::from_millis(retry_ms);
+                    // As a scenario may have it: no wait outlasts the frame.
+                    let retry = Duration::from_millis(retry_ms);
+                    node.mac.retry_delay_max = retry.min(node.mac.frame_age_max);
                 }
             }
             node.window_segments = self.window(node.window_segments);

@@ -31,8 +31,9 @@ pub(crate) const IS_ROUTER: bool = cfg!(feature = "advertise");
 /// behind a few frames for others.
 const TENTATIVE: Duration = Duration::from_secs(2);
 
-/// How long after a registration a request with the same transaction is a repetition: the time in
-/// which a neighbour without an answer repeats one before it looks for another router.
+/// How long after a registration a request with the same transaction is a repetition. A neighbour
+/// without an answer goes on after that; it is told that its transaction is stale, and takes the
+/// next one.
 const REPEATED: Duration = Duration::from_secs(60);
 
 /// Why a registration was refused.
@@ -527,6 +528,19 @@ impl NeighborCache<'_> {
         self.change();
         Some(forgotten)
     }
+
+    /// Ends a registration of which another router has told the root with transaction `sequence`,
+    /// unless this one is later, or its neighbour has still to show that it is there.
+    #[cfg(feature = "root")]
+    pub(crate) fn forget_before(&mut self, iid: Iid, sequence: u8) {
+        let is_past = |entry: &Registration| {
+            let is_later = entry.tid.is_some_and(|tid| is_later(tid, sequence));
+            entry.is_of(iid) && entry.state == State::Registered && !is_later
+        };
+        if self.table.iter().any(is_past) {
+            self.forget(iid);
+        }
+    }
 }
 
 /// Whether transaction `tid` follows `known`. In the straight part of the lollipop it does so from
@@ -721,6 +735,22 @@ mod tests {
             let later = START + MINUTE.saturating_mul(59);
             assert_eq!(neighbor_cache.register(&next, true, later), Ok(()));
             assert_ne!(neighbor_cache.next_deadline(), end);
+        });
+    }
+
+    /// A DAO may be a repetition that the neighbour has overtaken.
+    #[test]
+    fn another_routers_word_ends_no_later_registration() {
+        with_room(1, |mut neighbor_cache| {
+            let asked = request(1, 241);
+            assert_eq!(neighbor_cache.register(&asked, false, START), Ok(()));
+            // It has still to show that it is there.
+            neighbor_cache.forget_before(iid(1), 242);
+            neighbor_cache.on_acknowledged(iid(1), START);
+            for (told, is_kept) in [(240, true), (241, false)] {
+                neighbor_cache.forget_before(iid(1), told);
+                assert_eq!(neighbor_cache.holds(iid(1)), is_kept, "told of {told}");
+            }
         });
     }
 

@@ -171,11 +171,12 @@ impl<'m> Node<'m> {
     }
 }
 
-/// Ends the registration of a leaf here, since another router has told the root of a later one.
+/// Ends the registration of a leaf here if another router has told the root of a later one.
 #[cfg(feature = "root")]
-pub(super) fn forget(links: &mut [Link<'_>], interface: InterfaceId, leaf: ip::Iid) {
+pub(super) fn forget(links: &mut [Link<'_>], interface: InterfaceId, leaf: &Step) {
     if let Some(mesh) = mesh_mut(links, interface) {
-        mesh.neighbor_cache_mut().forget(leaf);
+        let neighbor_cache = mesh.neighbor_cache_mut();
+        neighbor_cache.forget_before(leaf.child, leaf.sequence);
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Node;
 use crate::ip::Ingress;
 #[cfg(feature = "root")]
-use crate::ip::{Iid, InterfaceId};
+use crate::ip::{InterfaceId, Step};
 #[cfg(feature = "root")]
 use crate::link::Link;
 use crate::time::Instant;
@@ -17,4 +17,4 @@ impl Node<'_> {
 }
 
 #[cfg(feature = "root")]
-pub(super) const fn forget(_: &mut [Link<'_>], _: InterfaceId, _: Iid) {}
+pub(super) const fn forget(_: &mut [Link<'_>], _: InterfaceId, _: &Step) {}

@@ -102,7 +102,7 @@ impl Node<'_> {
                         Duration::ZERO => {}
                         // A leaf that has left this router for another one. Its registration here
                         // would make a request of its next life pass for a repetition.
-                        _ if step.is_leaf => leaves::forget(links, routing.interface, step.child),
+                        _ if step.is_leaf => leaves::forget(links, routing.interface, &step),
                         _ => {}
                     }
                     continue;

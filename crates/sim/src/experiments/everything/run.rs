@@ -112,22 +112,26 @@ fn beside(seed: u64, checks: &mut Checks) -> Result<(), Failure> {
     interplay::predicted(seed, checks)
 }
 
-/// The checks of congestion marks. A floor on which hardly anything is marked shows nothing of them:
-/// then another one is looked at.
+/// The checks of congestion marks. A floor on which hardly anything is marked shows nothing of
+/// them: then another one is looked at.
 fn marks(seed: u64) -> Result<Checks, Failure> {
-    let mut checks = Checks::default();
-    for floor in 0..MARKED_FLOORS {
-        let seed = seed.wrapping_add(floor << 32);
-        let place = (Place::Floor, [Part::Admission].as_slice());
-        let (text, roles) = scenario(seed, place, MARKED_S).ok_or_else(unfit)?;
-        checks = play(&text, &roles, Some(Judged::Marks))?
-            .checks
-            .unwrap_or_default();
-        if !checks.are_bare() {
+    let mut checks = marks_of(seed)?;
+    for floor in 1..MARKED_FLOORS {
+        if !checks.are_open() {
             break;
+        }
+        if let Ok(others) = marks_of(seed.wrapping_add(floor << 32)) {
+            checks = others;
         }
     }
     Ok(checks)
+}
+
+fn marks_of(seed: u64) -> Result<Checks, Failure> {
+    let place = (Place::Floor, [Part::Admission].as_slice());
+    let (text, roles) = scenario(seed, place, MARKED_S).ok_or_else(unfit)?;
+    let played = play(&text, &roles, Some(Judged::Marks))?;
+    Ok(played.checks.unwrap_or_default())
 }
 
 /// Runs a scenario whose nodes have these roles; `judged`: and checks requirements.

@@ -49,8 +49,8 @@ pub(super) const REQUIREMENTS: [(usize, &str); 15] = [
 /// Those that congestion marks show.
 pub(super) const MARKS: [usize; 2] = [5, 6];
 
-/// Those that have networks of their own, the same wherever the network stands.
-pub(super) const APART: [usize; 4] = [5, 6, 9, 14];
+/// Those that are checked in networks of their own alone, the same wherever the network stands.
+pub(super) const APART: [usize; 3] = [5, 9, 14];
 
 /// What is written and counted while a run goes on.
 #[derive(Debug)]
@@ -180,9 +180,10 @@ impl Checks {
         });
     }
 
-    /// Whether a run has shown too little for one of its checks.
-    pub(super) fn are_bare(&self) -> bool {
-        self.0.iter().any(|check| check.is_bare)
+    /// Whether a run has shown too little for one of its checks, and none that does not hold.
+    pub(super) fn are_open(&self) -> bool {
+        let is_open = self.0.iter().any(|check| check.is_bare);
+        is_open && self.0.iter().all(|check| check.holds || check.is_bare)
     }
 
     /// Takes over those of another run.
