@@ -14,7 +14,7 @@ use crate::stats::{Estimate, Interval, least, median};
 pub struct Point(Vec<(&'static str, Value)>);
 
 /// The keys by which settings differ, in every experiment.
-pub const KEYS: [&str; 35] = [
+pub const KEYS: [&str; 36] = [
     "hops",
     "direction",
     "retry_delay_ms",
@@ -36,6 +36,7 @@ pub const KEYS: [&str; 35] = [
     "node",
     "nodes",
     "without",
+    "place",
     "requirement",
     "sources",
     "peripherals",

@@ -144,7 +144,7 @@ transfer that time cut short does not; the table counts those, and flows that de
   of one run: goodput; what it cannot exceed, `bound_kbps`, null with several flows, with one that is no bulk transfer, with
   RPL, where links change, and with TCPlE, since no path or no order of frames is known in advance;
   with `--reachable`, and beside a bound, `reachable_kbps`, what this network carried with the best
-  pace and window of a search: the rest of the gap to the bound is not the pace's;
+  pace and window of a search, or this run if that was more, and no more than the bound: the rest of the gap is not the pace's;
   losses by cause, how many flows ended how), `flow` (how it ended, when, how
   many connections it lost, how old its messages were, what it cost), `node` (its parent, when it
   joined; frames, retransmissions and drops by reason, radio states, energy), `link` (what became
