@@ -14,7 +14,7 @@ pub(super) struct Guess {
     pub(super) even_loss: f64,
     /// How nodes with a common neighbour hear each other that were never heard to talk.
     pub(super) apart: Apart,
-    /// Whether two nodes, too, whose link loses nothing do not wait for one another.
+    /// Whether nodes do not wait for one another although the link between them loses nothing.
     pub(super) is_faint: bool,
     pub(super) profile: &'static str,
     /// Whether the delay before retries is named, which turns pacing off.

@@ -32,8 +32,8 @@ pub(crate) const IS_ROUTER: bool = cfg!(feature = "advertise");
 const TENTATIVE: Duration = Duration::from_secs(2);
 
 /// How long after a registration a request with the same transaction is a repetition. A neighbour
-/// without an answer goes on after that; it is told that its transaction is stale, and takes the
-/// next one.
+/// that still has no answer repeats its request after that, too. The router then answers that the
+/// transaction is stale, and the neighbour takes the next one.
 const REPEATED: Duration = Duration::from_secs(60);
 
 /// Why a registration was refused.
@@ -529,8 +529,9 @@ impl NeighborCache<'_> {
         Some(forgotten)
     }
 
-    /// Ends a registration of which another router has told the root with transaction `sequence`,
-    /// unless this one is later, or its neighbour has still to show that it is there.
+    /// Ends a neighbour's registration because another router has advertised the neighbour to the
+    /// root, with transaction `sequence`. A registration with a later transaction stays, and so
+    /// does one whose neighbour has not acknowledged a frame yet.
     #[cfg(feature = "root")]
     pub(crate) fn forget_before(&mut self, iid: Iid, sequence: u8) {
         let is_past = |entry: &Registration| {
@@ -747,9 +748,9 @@ mod tests {
             // It has still to show that it is there.
             neighbor_cache.forget_before(iid(1), 242);
             neighbor_cache.on_acknowledged(iid(1), START);
-            for (told, is_kept) in [(240, true), (241, false)] {
-                neighbor_cache.forget_before(iid(1), told);
-                assert_eq!(neighbor_cache.holds(iid(1)), is_kept, "told of {told}");
+            for (sequence, is_kept) in [(240, true), (241, false)] {
+                neighbor_cache.forget_before(iid(1), sequence);
+                assert_eq!(neighbor_cache.holds(iid(1)), is_kept, "{sequence}");
             }
         });
     }

@@ -96,10 +96,7 @@ impl Traffic for InTurns {
 /// # Errors
 /// Why the run does not count.
 pub(super) fn broken(seed: u64, seconds: u64) -> Result<Vec<String>, Failure> {
-    let (text, roles) = scenario(seed, (Place::Floor, &[]), seconds).ok_or_else(unfit)?;
-    let mut checks = play(&text, &roles, Some(Judged::All))?
-        .checks
-        .unwrap_or_default();
+    let mut checks = checks_of(seed, &[], (Judged::All, seconds))?;
     beside(seed, &mut checks)?;
     Ok(checks.broken().collect())
 }
@@ -115,6 +112,7 @@ fn beside(seed: u64, checks: &mut Checks) -> Result<(), Failure> {
 /// The checks of congestion marks. A floor on which hardly anything is marked shows nothing of
 /// them: then another one is looked at.
 fn marks(seed: u64) -> Result<Checks, Failure> {
+    let marks_of = |seed| checks_of(seed, &[Part::Admission], (Judged::Marks, MARKED_S));
     let mut checks = marks_of(seed)?;
     for floor in 1..MARKED_FLOORS {
         if !checks.are_open() {
@@ -127,10 +125,14 @@ fn marks(seed: u64) -> Result<Checks, Failure> {
     Ok(checks)
 }
 
-fn marks_of(seed: u64) -> Result<Checks, Failure> {
-    let place = (Place::Floor, [Part::Admission].as_slice());
-    let (text, roles) = scenario(seed, place, MARKED_S).ok_or_else(unfit)?;
-    let played = play(&text, &roles, Some(Judged::Marks))?;
+/// What a run of so many seconds on the floor of a seed shows, with these parts left out.
+fn checks_of(
+    seed: u64,
+    without: &[Part],
+    (judged, seconds): (Judged, u64),
+) -> Result<Checks, Failure> {
+    let (text, roles) = scenario(seed, (Place::Floor, without), seconds).ok_or_else(unfit)?;
+    let played = play(&text, &roles, Some(judged))?;
     Ok(played.checks.unwrap_or_default())
 }
 

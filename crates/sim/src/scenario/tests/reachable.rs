@@ -7,16 +7,22 @@ use motet::random::Rng;
 fn searched(text: &str) -> Vec<RunResult> {
     let plan = plan(text).unwrap_or_else(|why| panic!("{text}: {why}"));
     let mut results = results(&plan);
-    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let searched_s = search(&plan, &mut results, false);
+    let most = plan.search_seconds(&results);
+    assert!(searched_s <= most + 0.1, "{text}: {searched_s} of {most} s");
+    results
+}
+
+/// Searches what the runs of a plan can reach, or is stopped before it begins; gives the seconds
+/// of virtual time that it took.
+fn search(plan: &Plan, results: &mut [RunResult], is_stopped: bool) -> f64 {
+    let (stop, done_ms) = (AtomicBool::new(is_stopped), AtomicU64::new(0));
     let watch = Watch {
         stop: &stop,
         done_ms: &done_ms,
     };
-    plan.search_reachable(&mut results, &watch);
-    let searched_s = done_ms.load(std::sync::atomic::Ordering::Relaxed) as f64 / 1e3;
-    let most = plan.search_seconds(&results);
-    assert!(searched_s <= most + 0.1, "{text}: {searched_s} of {most} s");
-    results
+    plan.search_reachable(results, &watch);
+    done_ms.into_inner() as f64 / 1e3
 }
 
 /// On chains that are drawn, what is reachable lies between the goodput and the bound.
@@ -72,12 +78,7 @@ fn only_runs_with_a_bound_are_searched() {
     assert_eq!(searched(&text)[0].reachable_kbps, None);
     let plan = plan(CHAIN).unwrap();
     let mut results = results(&plan);
-    let (stop, done_ms) = (AtomicBool::new(true), AtomicU64::new(0));
-    let watch = Watch {
-        stop: &stop,
-        done_ms: &done_ms,
-    };
-    plan.search_reachable(&mut results, &watch);
+    search(&plan, &mut results, true);
     assert!(results[0].bound_kbps.is_some());
     assert_eq!(results[0].reachable_kbps, None);
 }

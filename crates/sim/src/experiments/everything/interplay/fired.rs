@@ -44,7 +44,7 @@ impl Fired {
         let mut fired = Self::default();
         let mut last: HashMap<usize, Last> = HashMap::new();
         // By the number of its ACK, a frame's receiver; none where two frames of the number wait
-        // for one at once, far from each other: whose it is cannot be told.
+        // for one at once, far from each other: the ACK may be either's.
         let mut due: HashMap<Option<u64>, (Option<usize>, Last)> = HashMap::new();
         for heard in mesh {
             let is_forged = heard.kind == Kind::Data && !heard.is_readable;
