@@ -37,7 +37,7 @@ const ALL: Experiment = Experiment {
             seconds: 600,
         },
         Budget {
-            runs: 8,
+            runs: 16,
             seconds: 600,
         },
     ],

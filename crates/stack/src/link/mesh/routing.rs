@@ -65,13 +65,14 @@ impl State {
     }
 
     /// Counts on what packets of this node's connections carry: an option up, a source route of
-    /// `hops` hops within a tunnel down.
+    /// `hops` hops within a tunnel down, and of some more where a hop takes a byte: a connection
+    /// keeps its MSS while its mote moves to a longer way.
     pub(super) fn settle(&mut self, routing: Option<&Routing>, hops: u8) {
         self.overhead = match routing {
             None => Overhead::default(),
             Some(routing) if routing.is_compressed => Overhead {
                 up: (OPTION_LORH_LEN, 0),
-                down: (LORH_LEN.saturating_add(hops), 0),
+                down: (LORH_LEN.saturating_add(hops).saturating_add(HOPS_SPARE), 0),
             },
             Some(_) => {
                 let steps = hops.saturating_sub(1).saturating_mul(8);
@@ -102,6 +103,9 @@ pub(super) fn hops_left(packet: &[u8]) -> u8 {
     let left = packet.get(HEADER_LEN + source_route::SEGMENTS_LEFT_AT);
     left.copied().unwrap_or_default()
 }
+
+/// By so many hops a way may grow before the segments of a connection take a frame more.
+const HOPS_SPARE: u8 = 3;
 
 /// A hop-by-hop header with the RPL option.
 const OPTION_LEN: u8 = 8;
