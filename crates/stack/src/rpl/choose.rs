@@ -140,6 +140,7 @@ impl Rpl<'_> {
             // While there was no way up, the root may have begun anew.
             self.leaves.lose();
         }
+        self.catch_up_with_request(now);
         self.schedule_dao(now, rng);
     }
 

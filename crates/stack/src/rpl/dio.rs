@@ -402,24 +402,20 @@ impl Rpl<'_> {
         }
         if !is_parent {
             if asks_for_dao && is_known {
-                self.on_ask_of_others(now, rng);
+                self.on_ask_of_others(dio.rank, now, rng);
             }
             return Ok(());
         }
         let mut is_route_lost = core::mem::take(&mut self.is_route_lost);
-        if asks_for_dao {
-            // Incrementing its own DTSN passes the request on to this node's children (RFC 6550
-            // §9.6).
-            self.dtsn = lollipop::next(self.dtsn);
-            self.is_inconsistent = true;
-            self.trickle.insist();
-        }
         if has_other_prefix {
             dodag.prefix = options.prefix;
             self.is_prefix_news = true;
             self.is_inconsistent = true;
             self.trickle.insist();
             is_route_lost = true;
+        }
+        if asks_for_dao {
+            self.pass_request_on(now);
         }
         self.announce_anew((is_route_lost, asks_for_dao), now, rng);
         Ok(())
@@ -440,10 +436,40 @@ impl Rpl<'_> {
 }
 
 impl Rpl<'_> {
+    /// Incrementing its own DTSN passes a request for all routes on to this node's children (RFC
+    /// 6550 §9.6).
+    fn pass_request_on(&mut self, now: Instant) {
+        self.dtsn = lollipop::next(self.dtsn);
+        self.is_inconsistent = true;
+        self.trickle.insist();
+        self.request_at = Some(now);
+        self.is_request_missed = false;
+    }
+
+    /// This node goes over to another parent. If a neighbour above it has been asking for routes
+    /// and the old parent has passed nothing on, the request counts now: the new parent's DTSN will
+    /// not change again, and the root may have lost the routes of leaves and of children.
+    pub(super) fn catch_up_with_request(&mut self, now: Instant) {
+        if core::mem::take(&mut self.is_request_missed) && self.noticed(REQUEST_COUNTS_FOR, now) {
+            self.pass_request_on(now);
+            self.leaves.lose();
+        }
+    }
+
+    /// Whether a request for all routes was noticed within this time.
+    fn noticed(&self, within: Duration, now: Instant) -> bool {
+        self.request_at.is_some_and(|at| now.since(at) < within)
+    }
+
     /// Another neighbour's DTSN shows that the root has requested all routes anew, and the parent
     /// has not forwarded that request. The parent may be gone, or its frames may not arrive here:
-    /// sending a DAO finds out.
-    fn on_ask_of_others(&mut self, now: Instant, rng: &mut Rng) {
+    /// sending a DAO finds out. `rank`: the neighbour's. Requests come from above, so that one
+    /// which a node passes on late is noticed below it only, and ends there.
+    fn on_ask_of_others(&mut self, rank: u16, now: Instant, rng: &mut Rng) {
+        if rank < self.rank && !self.noticed(REQUEST_SPREADS_FOR, now) {
+            self.request_at = Some(now);
+            self.is_request_missed = true;
+        }
         let parent = self.parent.and_then(|parent| self.candidates.find(parent));
         let is_silent = parent.is_some_and(|parent| parent.silence(now) >= SILENT_TICKS);
         if is_silent && self.dao.is_acknowledged() && self.may_react(now) {
@@ -451,6 +477,12 @@ impl Rpl<'_> {
         }
     }
 }
+
+/// What comes so soon after a request is the same one, on another way.
+const REQUEST_SPREADS_FOR: Duration = Duration::from_secs(60);
+
+/// How long a request that the parent has not passed on counts for another parent.
+const REQUEST_COUNTS_FOR: Duration = Duration::from_secs(300);
 
 /// A configuration that the timers and ranks here can follow.
 fn check(configuration: &Configuration, dio: &Dio<'_>) -> Result<(), MessageDrop> {

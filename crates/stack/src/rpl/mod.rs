@@ -184,6 +184,10 @@ pub struct Rpl<'m> {
     /// The rank in the last DIO that was multicast.
     advertised: u16,
     dtsn: u8,
+    /// When a request for all routes was last noticed, and whether it came by others than the
+    /// parent and was not passed on.
+    request_at: Option<Instant>,
+    is_request_missed: bool,
     dao: dao::State,
     leaves: leaves::State,
     trickle: Trickle,
@@ -261,6 +265,8 @@ impl<'m> Rpl<'m> {
             lowest_heard: INFINITE_RANK,
             advertised: INFINITE_RANK,
             dtsn: lollipop::INITIAL,
+            request_at: None,
+            is_request_missed: false,
             dao: dao::State::NEW,
             leaves: leaves::State::NEW,
             trickle: Trickle::STOPPED,

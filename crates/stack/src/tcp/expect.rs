@@ -67,7 +67,11 @@ impl Connection<'_> {
             Economy::Balanced => round / 4,
             Economy::LowestLatency => 0,
         };
-        let pace = ms(pace.min(PACE_MAX_MS));
+        let pace = pace.min(PACE_MAX_MS);
+        // After timeouts in a row the answer is as likely to stay away as to come: what it may be
+        // late by grows as the timeout does.
+        let doubled = pace << self.retries.min(PACE_DOUBLINGS_MAX);
+        let [pace, sent_pace] = [pace, doubled.min(PACE_MAX_MS)].map(ms);
         let sent = self.timers.is_armed(Timer::Transmit).then(|| {
             let [transmit, ..] = self.deadlines;
             let wait = wait_until(transmit, present(now_ms, 0));
@@ -85,7 +89,7 @@ impl Connection<'_> {
             Expectation {
                 earliest: ago(self.progress_at()) + ms(after),
                 latest,
-                pace,
+                pace: sent_pace,
                 more: !is_alone,
             }
         });
@@ -125,6 +129,9 @@ const ROUND_UNKNOWN_MS: u32 = 400;
 
 /// However long the round trip, an answer waits no longer.
 const PACE_MAX_MS: u32 = 1_000;
+
+/// More doublings take any interval beyond [`PACE_MAX_MS`].
+const PACE_DOUBLINGS_MAX: u8 = 10;
 
 /// How long the peer's next segments are waited for: its greatest RTO (RFC 6298 §2.5).
 const STREAM_MAX: Duration = Duration::from_secs(60);

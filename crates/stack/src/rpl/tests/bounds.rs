@@ -69,7 +69,7 @@ fn emitted_dao<T>(bench: &Bench, read: impl FnOnce(Dao<'_>) -> T) -> T {
     })
 }
 
-fn emitted_dio<T>(bench: &Bench, full: bool, read: impl FnOnce(Dio<'_>) -> T) -> T {
+pub(super) fn emitted_dio<T>(bench: &Bench, full: bool, read: impl FnOnce(Dio<'_>) -> T) -> T {
     emitted(
         bench,
         ControlMessage::Dio { full },

@@ -167,3 +167,44 @@ fn a_root_that_was_away_hears_of_leaves_again() {
     assert!(bench.rpl.parent().is_some());
     assert_eq!(bench.lost, 1);
 }
+
+/// A root began anew by the version of before. A mote heard of it from the root itself, which was
+/// not its parent then, and later went over to the root: nobody asked for its leaf any more.
+#[test]
+fn a_request_that_the_old_parent_never_passed_on_counts_for_the_new_one() {
+    for passed_on in [false, true] {
+        let mut bench = Bench::new(RplRole::Router);
+        let mut parents = super::messages::says(2, 256);
+        let mut other = super::messages::says(1, 300);
+        bench.dio(&parents).unwrap();
+        bench.acknowledges(2, 20);
+        bench.run(Duration::from_secs(3));
+        bench.dio(&other).unwrap();
+        bench.acknowledges(1, 20);
+        bench.run(Duration::from_secs(10));
+        let parent = bench.rpl.parent();
+        if passed_on {
+            parents.dtsn += 1;
+            bench.says_itself(&parents).unwrap();
+        }
+        bench.lost = 0;
+        let before = dtsn(&bench);
+        other.dtsn = 150;
+        bench.dio(&other).unwrap();
+        assert_eq!((bench.lost, dtsn(&bench)), (0, before), "it is not the parent");
+        parents.rank = 0xffff;
+        bench.says_itself(&parents).unwrap();
+        bench.run(Duration::from_secs(3));
+        assert!(bench.rpl.parent().is_some() && bench.rpl.parent() != parent);
+        let more = u32::from(!passed_on);
+        assert_eq!(bench.lost, more as _, "passed on: {passed_on}");
+        assert_eq!(dtsn(&bench), before + more as u8, "and its children are asked");
+        // Once.
+        bench.run(Duration::from_secs(60));
+        assert_eq!(bench.lost, more as _);
+    }
+}
+
+fn dtsn(bench: &Bench) -> u8 {
+    super::bounds::emitted_dio(bench, true, |dio| dio.dtsn)
+}

@@ -28,6 +28,29 @@ fn an_answer_is_expected_while_something_is_on_its_way() {
     assert_eq!(expected(&s), None, "it has come");
 }
 
+/// A leaf whose way back was lost asked its parent thirty times a second for minutes.
+#[test]
+fn an_answer_that_stays_away_is_asked_for_ever_more_rarely() {
+    let mut s = Script::accepted(PLAIN);
+    s.send(300);
+    s.expect(ACK, 1, 1, 300);
+    s.wait_ms(200);
+    s.peer(say(ACK, 1, 301)).unwrap();
+    s.send(300);
+    s.expect(ACK, 301, 1, 300);
+    let first = expected(&s).expect("an ACK is due").pace;
+    for doublings in 1..=5 {
+        s.wait_for_segment();
+        let pace = expected(&s).expect("still").pace;
+        let doubled = first.saturating_mul(1 << doublings);
+        assert_eq!(pace, doubled.min(Duration::from_secs(1)), "{doublings}");
+    }
+    s.peer(say(ACK, 1, 601)).unwrap();
+    s.send(300);
+    s.expect(ACK, 601, 1, 300);
+    assert_eq!(expected(&s).expect("the next").pace, first, "as before");
+}
+
 #[test]
 fn a_syn_expects_its_answer() {
     let (s, _) = Script::connecting(PLAIN);
