@@ -5,7 +5,7 @@
 use core::cmp::Ordering;
 use core::net::Ipv6Addr;
 
-use super::candidates::Candidate;
+use super::candidates::{Candidate, ticks};
 use super::iid::Iid;
 use super::objective::{ETX_UNIT, INFINITE_RANK};
 use super::probe::Question;
@@ -442,7 +442,7 @@ impl Rpl<'_> {
         self.dtsn = lollipop::next(self.dtsn);
         self.is_inconsistent = true;
         self.trickle.insist();
-        self.request_at = Some(now);
+        self.request_at = ticks(now);
         self.is_request_missed = false;
     }
 
@@ -456,9 +456,9 @@ impl Rpl<'_> {
         }
     }
 
-    /// Whether a request for all routes was noticed within this time.
-    fn noticed(&self, within: Duration, now: Instant) -> bool {
-        self.request_at.is_some_and(|at| now.since(at) < within)
+    /// Whether a request for all routes was noticed within so many ticks.
+    fn noticed(&self, within: u32, now: Instant) -> bool {
+        ticks(now).wrapping_sub(self.request_at) < within
     }
 
     /// Another neighbour's DTSN shows that the root has requested all routes anew, and the parent
@@ -467,7 +467,7 @@ impl Rpl<'_> {
     /// which a node passes on late is noticed below it only, and ends there.
     fn on_ask_of_others(&mut self, rank: u16, now: Instant, rng: &mut Rng) {
         if rank < self.rank && !self.noticed(REQUEST_SPREADS_FOR, now) {
-            self.request_at = Some(now);
+            self.request_at = ticks(now);
             self.is_request_missed = true;
         }
         let parent = self.parent.and_then(|parent| self.candidates.find(parent));
@@ -478,11 +478,12 @@ impl Rpl<'_> {
     }
 }
 
-/// What comes so soon after a request is the same one, on another way.
-const REQUEST_SPREADS_FOR: Duration = Duration::from_secs(60);
+/// What comes so soon after a request is the same one, on another way: about a minute, in ticks.
+const REQUEST_SPREADS_FOR: u32 = 57;
 
-/// How long a request that the parent has not passed on counts for another parent.
-const REQUEST_COUNTS_FOR: Duration = Duration::from_secs(300);
+/// How long a request that the parent has not passed on counts for another parent: about five
+/// minutes, in ticks.
+const REQUEST_COUNTS_FOR: u32 = 286;
 
 /// A configuration that the timers and ranks here can follow.
 fn check(configuration: &Configuration, dio: &Dio<'_>) -> Result<(), MessageDrop> {

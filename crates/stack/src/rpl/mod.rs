@@ -184,9 +184,9 @@ pub struct Rpl<'m> {
     /// The rank in the last DIO that was multicast.
     advertised: u16,
     dtsn: u8,
-    /// When a request for all routes was last noticed, and whether it came by others than the
-    /// parent and was not passed on.
-    request_at: Option<Instant>,
+    /// When a request for all routes was last noticed, in ticks modulo 2^32, and whether it came by
+    /// others than the parent and was not passed on.
+    request_at: u32,
     is_request_missed: bool,
     dao: dao::State,
     leaves: leaves::State,
@@ -265,7 +265,7 @@ impl<'m> Rpl<'m> {
             lowest_heard: INFINITE_RANK,
             advertised: INFINITE_RANK,
             dtsn: lollipop::INITIAL,
-            request_at: None,
+            request_at: 1 << 31,
             is_request_missed: false,
             dao: dao::State::NEW,
             leaves: leaves::State::NEW,

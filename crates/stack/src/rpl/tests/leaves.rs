@@ -191,14 +191,22 @@ fn a_request_that_the_old_parent_never_passed_on_counts_for_the_new_one() {
         let before = dtsn(&bench);
         other.dtsn = 150;
         bench.dio(&other).unwrap();
-        assert_eq!((bench.lost, dtsn(&bench)), (0, before), "it is not the parent");
+        assert_eq!(
+            (bench.lost, dtsn(&bench)),
+            (0, before),
+            "it is not the parent"
+        );
         parents.rank = 0xffff;
         bench.says_itself(&parents).unwrap();
         bench.run(Duration::from_secs(3));
         assert!(bench.rpl.parent().is_some() && bench.rpl.parent() != parent);
         let more = u32::from(!passed_on);
         assert_eq!(bench.lost, more as _, "passed on: {passed_on}");
-        assert_eq!(dtsn(&bench), before + more as u8, "and its children are asked");
+        assert_eq!(
+            dtsn(&bench),
+            before + more as u8,
+            "and its children are asked"
+        );
         // Once.
         bench.run(Duration::from_secs(60));
         assert_eq!(bench.lost, more as _);
