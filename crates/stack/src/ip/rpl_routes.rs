@@ -139,6 +139,12 @@ impl RplRoutes<'_> {
         self.routes.covers(dst).then(|| self.routes.next_hop(dst))
     }
 
+    /// Whether an address can only be a mote's of this root, and no step leads there.
+    #[cfg(feature = "root")]
+    pub(crate) fn misses(&self, mote: &Ipv6Addr) -> bool {
+        self.next_hop(mote) == Some(None)
+    }
+
     /// All steps towards a mote of this root.
     #[cfg(feature = "root")]
     pub(crate) fn path(&self, dst: &Ipv6Addr) -> Option<Path> {

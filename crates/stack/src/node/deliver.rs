@@ -161,6 +161,7 @@ impl<'m> Node<'m> {
             Disposition::Local => self.on_local((header, false), packet, &hop.ingress, now),
             Disposition::Forward(next) if IS_RELAY => {
                 self.remind_leaf(header, &hop.ingress, now);
+                self.note_source(header, &hop.ingress, now);
                 self.forward(next, packet, hop, now)
             }
             disposition => Err(disposition),

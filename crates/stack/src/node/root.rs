@@ -6,7 +6,7 @@
 
 use core::net::Ipv6Addr;
 
-use crate::ip::{self, Ingress, Neighbour, Step, StepError};
+use crate::ip::{self, Iid, Ingress, Neighbour, Step, StepError};
 use crate::node::{Node, leaves};
 use crate::rpl::{self, Destination, MessageDrop, Rpl};
 use crate::time::{Duration, Instant, earliest};
@@ -26,6 +26,18 @@ pub(in crate::node) struct Root {
     quiet_until: Instant,
     /// The version of the DODAG that the steps are of.
     version: u8,
+    stranger: Stranger,
+}
+
+/// A mote whose packets come up, and to which no route leads down: its DAO never came, or what the
+/// root knew of it was lost, and the mote does not know.
+#[derive(Clone, Copy, Debug)]
+struct Stranger {
+    /// The mote, and when the root asks for all routes unless its own has come.
+    mote: Option<(Iid, Instant)>,
+    /// How often the root has asked because of strangers, and until when it does not ask again.
+    asked: u8,
+    quiet_until: Instant,
 }
 
 impl Root {
@@ -36,6 +48,11 @@ impl Root {
             asked: 0,
             quiet_until: now,
             version: lollipop::INITIAL,
+            stranger: Stranger {
+                mote: None,
+                asked: 0,
+                quiet_until: now,
+            },
         }
     }
 
@@ -49,8 +66,36 @@ impl Root {
     }
 
     /// When to request routes.
-    pub(super) const fn deadline(&self) -> Option<Instant> {
-        self.ask_at
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let stranger = self.stranger.mote;
+        earliest(self.ask_at, stranger.map(|(_, at)| at))
+    }
+}
+
+impl Stranger {
+    /// A packet of this mote came up, and no route leads to it.
+    fn note(&mut self, mote: Iid, now: Instant) {
+        if self.mote.is_none() && now >= self.quiet_until {
+            self.mote = Some((mote, now + Duration::from_secs(ASK_AFTER_S)));
+        }
+    }
+
+    /// The mote whose route was waited for long enough.
+    fn take_due(&mut self, now: Instant) -> Option<Iid> {
+        self.mote
+            .take_if(|(_, at)| *at <= now)
+            .map(|(mote, _)| mote)
+    }
+
+    /// Notes that the root has asked. Each time doubles the wait until it may ask again: addresses
+    /// can be made up, and a full table has no room for some motes. An hour of quiet later the wait
+    /// is short again.
+    fn has_asked(&mut self, now: Instant) {
+        if now.since(self.quiet_until) >= STRANGERS_FORGOTTEN_AFTER {
+            self.asked = 0;
+        }
+        self.quiet_until = now + Duration::from_secs(STRANGER_AFTER_S << self.asked);
+        self.asked = (self.asked + 1).min(STRANGER_DOUBLINGS_MAX);
     }
 }
 
@@ -161,11 +206,45 @@ impl Node<'_> {
         }
     }
 
+    /// A packet was passed on. If it came up from a mote that no route leads down to, the root asks
+    /// for the routes of all motes before long: an answer to that packet finds no way.
+    pub(in crate::node) fn note_source(
+        &mut self,
+        header: &Header,
+        ingress: &Ingress,
+        now: Instant,
+    ) {
+        let Self { routing, ip, .. } = self;
+        let Some(routing) = routing.as_mut().filter(|routing| routing.is_root()) else {
+            return;
+        };
+        if routing.interface == ingress.interface && ip.rpl().misses(&header.src) {
+            routing.root.stranger.note(ip::iid_of(&header.src), now);
+        }
+    }
+
+    /// Requests all routes where that of a stranger has not come by itself.
+    fn ask_for_stranger(&mut self, now: Instant) {
+        let Self { routing, ip, .. } = self;
+        let Some(routing) = routing.as_mut() else {
+            return;
+        };
+        let (rpl, stranger) = (&mut routing.rpl, &mut routing.root.stranger);
+        let prefix = rpl.address();
+        let due = stranger.take_due(now).zip(prefix);
+        let addr = due.map(|(mote, own)| ip::with_iid(&own, mote));
+        if addr.is_some_and(|addr| ip.rpl().misses(&addr)) {
+            stranger.has_asked(now);
+            rpl.refresh_routes();
+        }
+    }
+
     /// Removes expired steps, and requests the routes of all motes (by a new DTSN) if lost steps
     /// have not been renewed: those motes may still be there, and would send their next DAO only
     /// minutes later. It does so at growing intervals, and `ASKED_MAX` times at most, since the
     /// motes may be gone.
     pub(super) fn poll_root(&mut self, now: Instant) {
+        self.ask_for_stranger(now);
         let Self { routing, ip, .. } = self;
         let Some(routing) = routing.as_mut().filter(|routing| routing.is_root()) else {
             return;
@@ -208,3 +287,11 @@ const ANSWER_MS: u64 = 250;
 
 /// How often a root requests the routes of lost motes: over five minutes in all.
 const ASKED_MAX: u8 = 5;
+
+/// Time from one request because of a stranger to the next, s; it doubles up to so many times, to
+/// over an hour.
+const STRANGER_AFTER_S: u64 = 60;
+const STRANGER_DOUBLINGS_MAX: u8 = 6;
+
+/// After so long without a request because of strangers the wait is as short as at first.
+const STRANGERS_FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);

@@ -23,6 +23,8 @@ impl Root {
 }
 
 impl Node<'_> {
+    pub(in crate::node) const fn note_source(&mut self, _: &Header, _: &Ingress, _: Instant) {}
+
     pub(super) const fn poll_root(&mut self, _: Instant) {}
 
     pub(super) const fn on_dao(&mut self, _: &wire::Dao<'_>, _: Ipv6Addr, _: &Ingress, _: Instant) {

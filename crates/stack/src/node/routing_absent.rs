@@ -14,6 +14,8 @@ impl Node<'_> {
 
     pub(super) const fn remind_leaf(&mut self, _: &Header, _: &Ingress, _: Instant) {}
 
+    pub(super) const fn note_source(&mut self, _: &Header, _: &Ingress, _: Instant) {}
+
     pub(super) fn open_tunnel<'p>(
         &mut self,
         _: &Classified,

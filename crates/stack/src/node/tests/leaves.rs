@@ -1,9 +1,12 @@
 //! A node without RPL below a mesh that has it: how its router learns of it, and forgets it.
 
+use super::routing::{echo, hear, up};
 use super::*;
 use crate::ip::Iid;
 use crate::rpl::{self, Candidate, RplRole};
 use crate::udp::Inbox;
+use crate::wire::cursor::Writer;
+use crate::wire::rpl as wire;
 
 /// The router, and the leaf below it.
 const ROUTER: usize = 1;
@@ -158,6 +161,47 @@ fn a_root_that_began_anew_hears_of_the_leaf_again() {
     assert!(answers_ping(&mut world));
 }
 
+/// Whatever the root has lost, and nobody knows: a packet of the leaf shows that its answers have no
+/// way.
+#[test]
+fn a_root_that_has_lost_the_leaf_asks_for_routes_when_that_speaks() {
+    let mut world = row(4);
+    let until = world.now + Duration::from_secs(1 << 30);
+    world.nodes[0].ip.rpl_mut().expire(until);
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(step(&world), None, "nobody says anything by itself");
+    let speak = |world: &mut World| {
+        let sent = world.nodes[LEAF].send_datagram((HOST, PORT), PORT, b"a reading");
+        assert_eq!(sent, Ok(()));
+    };
+    speak(&mut world);
+    world.run_for(Duration::from_secs(30));
+    assert_eq!(step(&world), Some(link(ROUTER).iid()));
+    assert!(answers_ping(&mut world));
+    // One that nobody speaks for is asked for ever more rarely: after 1, 2, 4 ... 32 minutes.
+    let before = requests(&world);
+    for _ in 0..1_800 {
+        let made_up = echo(global(7), HOST, 60);
+        hear(&mut world, (ROUTER, 0), &made_up, Some(up(2)));
+        world.run_for(Duration::from_secs(2));
+    }
+    let more = requests(&world).wrapping_sub(before);
+    assert_eq!(more, 6, "requests in two hours");
+}
+
+/// The root's DTSN, which each request for all routes raises.
+fn requests(world: &World) -> u8 {
+    let mut bytes = [0; 100];
+    let mut w = Writer::new(&mut bytes);
+    let dio = rpl::ControlMessage::Dio { full: false };
+    world.nodes[0].rpl().unwrap().emit(dio, &mut w).unwrap();
+    let len = w.written();
+    match wire::Message::parse(bytes[1], &bytes[4..len]) {
+        Ok(wire::Message::Dio(dio)) => dio.dtsn,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A leaf loses its memory twice: below the root, and below a router, where a later transaction of
 /// it is known. Back below the root it begins to count where it began in its first life.
 #[test]
@@ -237,7 +281,7 @@ fn a_leaf_that_registers_ever_anew_does_not_flood_the_root() {
             owner: &owner,
         };
         let mut options = [0; 64];
-        let mut w = crate::wire::cursor::Writer::new(&mut options);
+        let mut w = Writer::new(&mut options);
         NdpOption::SourceLinkAddr(link(LEAF)).emit(&mut w).unwrap();
         NdpOption::AddressRegistration(registration)
             .emit(&mut w)

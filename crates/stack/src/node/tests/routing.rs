@@ -123,7 +123,7 @@ fn usual(hops: usize) -> World {
 }
 
 /// The RPL option of a packet from rank `rank` up.
-fn up(rank: u16) -> Rpi {
+pub(super) fn up(rank: u16) -> Rpi {
     Rpi {
         sender_rank: rank * 256,
         ..Rpi::default()
@@ -155,7 +155,7 @@ fn with_headers((src, dst): (Ipv6Addr, Ipv6Addr), next_header: u8, payload: &[u8
     packet
 }
 
-fn echo(src: Ipv6Addr, dst: Ipv6Addr, len: usize) -> Vec<u8> {
+pub(super) fn echo(src: Ipv6Addr, dst: Ipv6Addr, len: usize) -> Vec<u8> {
     let mut packet = packet(dst, 64, len);
     let data = bytes(len - 48);
     let request = Message::EchoRequest(Echo {
@@ -182,7 +182,7 @@ fn routed(next_header: u8, dst: Ipv6Addr, hops: &[Ipv6Addr], payload: &[u8]) -> 
 }
 
 /// Lets node `to` hear a packet from the neighbour `from`, in as many frames as it takes.
-fn hear(world: &mut World, (from, to): (usize, usize), packet: &[u8], rpi: Option<Rpi>) {
+pub(super) fn hear(world: &mut World, (from, to): (usize, usize), packet: &[u8], rpi: Option<Rpi>) {
     let hop = LinkPair {
         src: link(from),
         dst: link(to),
