@@ -66,6 +66,9 @@ impl<'m> Connection<'m> {
         self.ts_recent_at = self.now_ms;
         // In LISTEN there was no time to compare.
         self.facts.clear(Facts::TS_OUTDATED);
+        // The peer has connected to ask something, and its question often follows its ACK.
+        #[cfg(feature = "sleepy")]
+        self.facts.put(Facts::STREAMS, true);
         // No peer was promised more than there is, unless the settings were wrong.
         self.rcv_wnd = self.recv.window();
         self.loss.begin_at(entry.iss);

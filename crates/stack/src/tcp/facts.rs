@@ -59,7 +59,7 @@ impl Facts {
     /// TS.Recent is older than PAWS may rely on.
     pub(super) const TS_OUTDATED: u32 = 1 << 21;
     /// The peer's last segment with text was not the end of what it had to send: it was full, or
-    /// bore no PSH.
+    /// bore no PSH. Also of a peer that has connected and sent no text yet.
     #[cfg(feature = "sleepy")]
     pub(super) const STREAMS: u32 = 1 << 22;
     /// The application awaits these [`Edges`]: their conditions did not hold behind its last call,

@@ -13,9 +13,10 @@ fn expected(s: &Script) -> Option<crate::hint::Expectation> {
 #[test]
 fn an_answer_is_expected_while_something_is_on_its_way() {
     let mut s = Script::accepted(PLAIN);
+    s.peer(say(ACK | PSH, 1, 1).data(b"ask")).unwrap();
     assert_eq!(expected(&s), None, "nothing was sent");
     s.send(300);
-    s.expect(ACK, 1, 1, 300);
+    s.expect(ACK, 1, 4, 300);
     let answer = expected(&s).expect("an ACK is due");
     assert!(answer.earliest <= answer.latest && !answer.more);
     assert_eq!(
@@ -24,8 +25,28 @@ fn an_answer_is_expected_while_something_is_on_its_way() {
         "then it is sent again"
     );
     s.wait_ms(20);
-    s.peer(say(ACK, 1, 301)).unwrap();
+    s.peer(say(ACK, 4, 301)).unwrap();
     assert_eq!(expected(&s), None, "it has come");
+}
+
+/// Linux sends the ACK of the handshake first, then the question: a leaf that rested between them
+/// answered a minute later.
+#[test]
+fn a_peer_that_has_connected_is_expected_to_ask() {
+    let mut s = Script::accepted(PLAIN);
+    let question = expected(&s).expect("a question");
+    assert!(question.more && question.pace <= Duration::from_millis(100));
+    let later = s.tcp.expected(s.now() + Duration::from_secs(20));
+    assert!(later.expect("still").pace >= Duration::from_secs(5));
+    assert_eq!(s.tcp.expected(s.now() + Duration::from_secs(61)), None);
+    s.peer(say(ACK | PSH, 1, 1).data(b"ask")).unwrap();
+    assert_eq!(expected(&s), None, "only our own ACK is due");
+    let frugal = Economy::LowestEnergy;
+    let s = Script::accepted(Config {
+        economy: frugal,
+        ..PLAIN
+    });
+    assert_eq!(expected(&s), None, "it rests");
 }
 
 /// A leaf whose way back was lost asked its parent thirty times a second for minutes.
