@@ -14,6 +14,7 @@ mod determinism;
 #[cfg(target_os = "linux")]
 #[path = "../../../radio/tests/radio/dongle.rs"]
 mod dongle;
+mod everything;
 #[cfg(target_os = "linux")]
 #[path = "../../../spinel/tests/spinel/fake.rs"]
 #[expect(dead_code, reason = "the tests of the protocol use the rest")]
