@@ -83,6 +83,8 @@ struct Share {
     place: Option<WaitingFlow>,
     /// Until when it counts as inside.
     until: Option<Instant>,
+    /// Whether it was inside and did not answer in time, since the window was last looked at.
+    has_failed: bool,
     /// The flow's data that was sent again while its acknowledgments waited.
     repeats: Option<Repeats>,
     /// How long its sender waits before it sends again, where that is fixed, and since when that
@@ -401,6 +403,7 @@ impl Gate {
         {
             self.answers.write_off(id);
             self.leave(id);
+            self.share(id).has_failed = true;
         }
     }
 
@@ -434,7 +437,8 @@ impl Gate {
     }
 
     /// Makes the window smaller where flows drift apart or acknowledgments are lost, larger where
-    /// they are not.
+    /// they are not. A flow that is behind and answers whenever it is let in has no more to send:
+    /// sensors beside uploads once kept the window at one flow, and took most turns of it.
     fn adapt(&mut self, now: Instant) {
         let at = *self.adapts_at.get_or_insert(now + ADAPTS_EVERY);
         if now < at {
@@ -443,8 +447,13 @@ impl Gate {
         self.adapts_at = Some(now + ADAPTS_EVERY);
         let (mut least, mut most) = (u64::MAX, 0);
         for share in self.active(now) {
-            least = least.min(share.served);
+            if share.has_failed {
+                least = least.min(share.served);
+            }
             most = most.max(share.served);
+        }
+        for share in &mut self.shares {
+            share.has_failed = false;
         }
         if !self.is_adaptive {
             return;
