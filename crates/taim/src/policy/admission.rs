@@ -83,8 +83,10 @@ struct Share {
     place: Option<WaitingFlow>,
     /// Until when it counts as inside.
     until: Option<Instant>,
-    /// Whether it was inside and did not answer in time, since the window was last looked at.
-    has_failed: bool,
+    /// Since the window was last looked at: whether it was inside and did not answer in time, and
+    /// whether its mote sent anything again.
+    was_late: bool,
+    was_repeated: bool,
     /// The flow's data that was sent again while its acknowledgments waited.
     repeats: Option<Repeats>,
     /// How long its sender waits before it sends again, where that is fixed, and since when that
@@ -201,6 +203,7 @@ impl Gate {
         let shares_data = self.shares_data;
         let share = self.share(id);
         share.last = Some(now);
+        share.was_repeated |= news.is_retransmission;
         share.served += u64::from(match shares_data {
             true => answered,
             false => news.new_bytes,
@@ -403,7 +406,7 @@ impl Gate {
         {
             self.answers.write_off(id);
             self.leave(id);
-            self.share(id).has_failed = true;
+            self.share(id).was_late = true;
         }
     }
 
@@ -437,8 +440,8 @@ impl Gate {
     }
 
     /// Makes the window smaller where flows drift apart or acknowledgments are lost, larger where
-    /// they are not. A flow that is behind and answers whenever it is let in has no more to send:
-    /// sensors beside uploads once kept the window at one flow, and took most turns of it.
+    /// they are not. A flow that is behind, and answers when it is let in or loses nothing, has no
+    /// more to send: sensors beside uploads once kept the window at one flow, and had most turns.
     fn adapt(&mut self, now: Instant) {
         let at = *self.adapts_at.get_or_insert(now + ADAPTS_EVERY);
         if now < at {
@@ -447,13 +450,13 @@ impl Gate {
         self.adapts_at = Some(now + ADAPTS_EVERY);
         let (mut least, mut most) = (u64::MAX, 0);
         for share in self.active(now) {
-            if share.has_failed {
+            if share.was_late && share.was_repeated {
                 least = least.min(share.served);
             }
             most = most.max(share.served);
         }
         for share in &mut self.shares {
-            share.has_failed = false;
+            (share.was_late, share.was_repeated) = (false, false);
         }
         if !self.is_adaptive {
             return;
