@@ -257,8 +257,29 @@ impl<'m> Mesh<'m> {
 
     /// Turns TCP header compression on, before the link is given to a node, whose TCP then
     /// keeps its windows short; a build without the feature `tcphc` leaves it off.
+    ///
+    /// Where compression is agreed ([`Config::learned`](crate::tcphc::Config::learned)), a border
+    /// router offers it from then on in its advertisements.
     pub fn set_tcphc(&mut self, tcphc: &'m mut Tcphc<'m>) {
+        if tcphc.is_offering() {
+            self.discovery.offer_own();
+        }
         self.tcphc = Some(tcphc);
+        self.pass_offer();
+    }
+
+    /// Where no advertisement comes, as in a mesh whose routes are set by hand: the border router
+    /// with this link address restores compressed TCP headers, and all relays up to it pass them.
+    pub fn set_tcphc_offer(&mut self, router: LinkAddr) {
+        self.discovery.set_offer(router);
+        self.pass_offer();
+    }
+
+    /// Lets the compressor know what this node's router offers.
+    fn pass_offer(&mut self) {
+        if let Some(tcphc) = self.tcphc.as_deref_mut() {
+            tcphc.set_offer(self.discovery.offer());
+        }
     }
 
     /// TCP header compression, where it is on.
