@@ -5,7 +5,7 @@
 //! has sent such a header in the connection. After that the form used last decides, both ways.
 //! Place: the compressor asks for each segment, and notes for each one received in which form it
 //! came. Left out: how a mote hears of it, which is neighbour discovery's.
-//! Source: `docs/reference/tcphc.md`, section 6.
+//! Source: `docs/reference/tcphc.md`, section 7.
 //!
 //! [`Config::learned`]: super::Config::learned
 

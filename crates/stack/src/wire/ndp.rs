@@ -83,7 +83,7 @@ pub enum NdpOption<'a> {
     /// Type 35: the authoritative border router, ABRO (RFC 6775 §4.3).
     BorderRouter(BorderRouter),
     /// Type 253, an option of ours: a border router restores compressed TCP headers
-    /// (`docs/reference/tcphc.md`, section 6), and all routers up to it pass them.
+    /// (`docs/reference/tcphc.md`, section 7), and all routers up to it pass them.
     ///
     /// ```text
     /// +---------------+---------------+------------------------------+

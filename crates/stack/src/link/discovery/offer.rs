@@ -4,7 +4,7 @@
 //! that on only while its own router says so, too. So a mote that hears it knows that every relay
 //! on its way up passes such headers. Place: beside prefix and contexts; the link hands the offer
 //! to its compressor. Left out: what is compressed towards whom, which is the compressor's.
-//! Source: `docs/reference/tcphc.md`, section 6.
+//! Source: `docs/reference/tcphc.md`, section 7.
 
 use super::Discovery;
 use crate::ip::Iid;

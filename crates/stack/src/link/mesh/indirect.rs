@@ -535,6 +535,7 @@ impl<'m> Mesh<'m> {
         let meta = PacketMeta::from_bits(kept.meta).since_now(now);
         let len = copy(indirect.outgoing.buffer(), kept.packet);
         let (class, since) = (self.outgoing_class, self.outgoing_since);
+        let head = self.outgoing_head;
         core::mem::swap(&mut self.outgoing, &mut indirect.outgoing);
         let hop = self.hop_of_packet(ip, len, meta);
         let meta = self.keep_form(ip, (key, len), hop, meta, now);
@@ -544,6 +545,7 @@ impl<'m> Mesh<'m> {
             self.outgoing.discard();
         }
         (self.outgoing_class, self.outgoing_since) = (class, since);
+        self.outgoing_head = head;
         let indirect = self.indirect.as_deref_mut()?;
         core::mem::swap(&mut self.outgoing, &mut indirect.outgoing);
         match is_begun {

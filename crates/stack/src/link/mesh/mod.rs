@@ -124,6 +124,8 @@ pub struct Mesh<'m> {
     outgoing_class: Class,
     /// Since when that packet has been here, as its frames count it.
     outgoing_since: Instant,
+    /// What its TCP header began with before it was compressed: ports and sequence number.
+    outgoing_head: [u8; 8],
     /// The tag of a packet that was given up on its link, until its source has got an error.
     undelivered: Option<u16>,
     datagrams: Datagrams<'m>,
@@ -203,6 +205,7 @@ impl<'m> Mesh<'m> {
             outgoing: Fragmenter::new(memory.outgoing),
             outgoing_class: Class::Control,
             outgoing_since: Instant::ORIGIN,
+            outgoing_head: [0; 8],
             undelivered: None,
             datagrams: Datagrams::new(records, bodies, body_len, any_order, &mut rng.derive()),
             queue: PacketQueue::new(memory.queue),

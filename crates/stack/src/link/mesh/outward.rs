@@ -18,7 +18,8 @@ use crate::mac::{self, Class, Frame, Outcome};
 use crate::random::Rng;
 use crate::tcphc;
 use crate::time::{Duration, Instant};
-use crate::wire::ipv6::Header;
+use crate::wire::cursor::copy;
+use crate::wire::ipv6::{HEADER_LEN, Header};
 use crate::wire::lowpan_frag::FIRST_LEN;
 use crate::wire::{LinkAddr, tcphc as wire};
 
@@ -83,6 +84,7 @@ impl<'m> Mesh<'m> {
             buffer,
             last_hop,
             form,
+            head: self.outgoing_head,
             #[cfg(feature = "rpl")]
             is_step_lost,
         }))
@@ -474,6 +476,8 @@ impl Mesh<'_> {
         let others = FIRST_LEN + departure.header_len + departure.slack + inserted_len;
         let room = departure.len_max.saturating_sub(others);
         let packet = self.outgoing.buffer().get_mut(..len).unwrap_or_default();
+        let segment = packet.get(HEADER_LEN..).unwrap_or_default();
+        copy(&mut self.outgoing_head, segment);
         let tcphc = self.tcphc.as_deref_mut();
         tcp_headers::compress(tcphc, (header, packet), origin, room, now)
     }
