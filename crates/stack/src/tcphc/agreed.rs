@@ -43,7 +43,7 @@ impl Agreement {
         }
     }
 
-    /// The offer was withdrawn, or the answer to a SYN was plain.
+    /// The offer was withdrawn.
     pub(super) const fn end(&mut self, now: Instant) {
         if !self.is_plain() {
             self.bits = self.bits & !OFFERING | PLAIN;
@@ -61,6 +61,15 @@ impl Agreement {
         self.bits &= !REPEATS;
     }
 
+    /// The answer to a SYN was plain; where that was sent in vain, plain was all that arrived.
+    pub(super) const fn answer_plain(&mut self, now: Instant) {
+        let is_vain = self.bits & REPEATS >= 2;
+        self.end(now);
+        if is_vain {
+            self.count_offer();
+        }
+    }
+
     /// Begins in the middle of a connection, with an offer.
     pub(super) const fn begin_offer(&mut self, now: Instant) {
         self.bits = self.bits & !PLAIN | OFFERING;
@@ -69,17 +78,26 @@ impl Agreement {
 
     /// Offers it again: full headers until the other end answers.
     pub(super) const fn offer_again(&mut self, now: Instant) {
-        if self.bits & OFFERS != OFFERS_MAX {
-            self.bits += OFFER;
-        }
+        self.count_offer();
         self.begin_offer(now);
     }
 
-    /// Whether a connection that went plain should be offered compression again. The time doubles
-    /// with each offer that was not taken up.
+    /// Whether an offer was made in vain since the other end last compressed.
+    pub(super) const fn was_refused(self) -> bool {
+        self.bits & OFFERS != 0
+    }
+
+    const fn count_offer(&mut self) {
+        if self.bits & OFFERS != OFFERS_MAX {
+            self.bits += OFFER;
+        }
+    }
+
+    /// Whether a connection that went plain should be offered compression again: at once, for a
+    /// loss may have made it plain; then after a time that doubles with each offer in vain.
     pub(super) const fn is_due(self, now: Instant) -> bool {
         let offers = (self.bits & OFFERS) / OFFER;
-        self.is_plain() && self.age(now) >= GRACE << offers
+        self.is_plain() && (offers == 0 || self.age(now) >= GRACE << offers)
     }
 
     /// The segment from number `seq` is repeated, and nothing was heard since it was last sent;
@@ -124,8 +142,7 @@ const REPEATS: u8 = 0x03;
 
 /// 2^24 µs, 16.8 s.
 const SPELL_SHIFT: u32 = 24;
-/// Spells, 17 to 34 s, before the first offer, and for which one may go without an answer. A host
-/// that makes its mote plain does so for no longer.
+/// Spells, 17 to 34 s, for which an offer may go without an answer.
 const GRACE: u8 = 2;
 
 #[cfg(test)]
@@ -149,10 +166,11 @@ mod tests {
     fn offers_come_ever_more_seldom_until_one_is_taken_up() {
         let mut agreement = Agreement::BOTH;
         let mut spell = 0;
-        for wait in [2, 4, 8, 16, 32, 64, 64, 64] {
+        for wait in [0, 4, 8, 16, 32, 64, 64, 64] {
             agreement.go_plain(at(spell));
             agreement.go_plain(at(spell + 1));
-            assert!(!agreement.is_due(at(spell + wait - 1)), "{wait}");
+            let is_early = wait > 0 && agreement.is_due(at(spell + wait - 1));
+            assert!(!is_early, "{wait}");
             assert!(agreement.is_due(at(spell + wait)), "{wait}");
             agreement.offer_again(at(spell + wait));
             assert!(!agreement.is_plain());
@@ -160,7 +178,7 @@ mod tests {
         }
         agreement.go_compressed();
         agreement.go_plain(at(spell));
-        assert!(agreement.is_due(at(spell + 2)));
+        assert!(agreement.is_due(at(spell)));
     }
 
     #[test]

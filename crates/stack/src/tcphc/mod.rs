@@ -507,10 +507,10 @@ fn on_plain_syn(context: &mut Context, seg: &Segment, at: (End, Rules, Instant))
         context.agreement.go_plain(now);
     } else if seg.ack() == Some(context.u_seq) {
         // The router has no room, or the answer did not come from there. It may have later.
+        context.agreement.answer_plain(now);
         context.join_late();
         context.on_validated(seg, Form::Full, rules, now);
         context.put(bit::UNSURE, true);
-        context.agreement.end(now);
     }
 }
 

@@ -135,14 +135,22 @@ impl Tcphc<'_> {
         now >= self.quiet_until && self.speaks_with(flow) && !self.is_offering()
     }
 
-    /// Offers compression once more in a connection that has gone plain, under another identifier:
-    /// the other end may have the first one elsewhere.
+    /// Offers compression once more in a connection that has gone plain, if that is due; after an
+    /// offer in vain under another identifier, since the other end may have the first one elsewhere.
     pub(super) fn offer_again(&mut self, at: usize, key: &Key, flow: &Flow, now: Instant) {
-        let is_due = |context: &Context| context.agreement.is_due(now);
-        if self.config.end == End::Router || !self.contexts.get(at).is_some_and(is_due) {
+        let Some(context) = self.contexts.get(at) else {
+            return;
+        };
+        let agreement = context.agreement;
+        if self.config.end == End::Router || !agreement.is_due(now) {
             return;
         }
-        if let Some(cid) = self.choose_cid(key, flow, now)
+        // What is on its way under the identifier should still be understood.
+        let cid = match agreement.was_refused() {
+            true => self.choose_cid(key, flow, now),
+            false => Some(context.cid),
+        };
+        if let Some(cid) = cid
             && let Some(context) = self.contexts.get_mut(at)
         {
             context.cid = cid;
