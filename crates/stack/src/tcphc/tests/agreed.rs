@@ -377,6 +377,24 @@ fn a_mote_that_starts_again_is_answered_at_once() {
     }
 }
 
+/// For as long as its old identifiers may be in use it begins plain, and then in mid-connection.
+#[test]
+fn a_mote_that_starts_again_and_is_quiet_is_answered_plain() {
+    for isn in [77_000, ISNS[0]] {
+        let mut pair = Pair::new();
+        pair.open(0);
+        pair.exchange();
+        pair.restart(0);
+        pair.ends[0].quiet_until = at(120);
+        pair.seq = [isn, ISNS[1] + 99_000];
+        assert_eq!(pair.open(0), [Sent::Plain; 3], "{isn}");
+        assert_eq!(pair.exchange(), PLAIN, "{isn}");
+        pair.wait(125);
+        assert_eq!(pair.data(0), Sent::Full);
+        assert_eq!([pair.data(1), pair.data(0)], COMPRESSED);
+    }
+}
+
 /// Both have kept their contexts, and the ports come again.
 #[test]
 fn another_connection_on_the_same_ports_begins_anew() {
@@ -451,6 +469,35 @@ fn a_host_does_not_choose_for_its_mote() {
         assert_eq!(pair.data(0), Sent::Full);
         assert_eq!([pair.data(1), pair.data(0)], COMPRESSED);
     }
+}
+
+/// Its full header might not have fitted its frame: it says nothing of who restores headers.
+#[test]
+fn a_long_plain_header_makes_nobody_plain() {
+    for (options, is_plain) in [(20, true), (24, false)] {
+        let mut pair = Pair::new();
+        pair.open(0);
+        pair.exchange();
+        let mut long = pair.segment(1, Flags::ACK, options);
+        long[12] = ((tcp::HEADER_LEN + options) as u8) << 2;
+        long[tcp::HEADER_LEN..].fill(1);
+        let flow = flow(1);
+        tcp::fill_checksum(&flow.local, &flow.remote, &mut long);
+        pair.arrive(1, &long, None);
+        let found = pair.ends[0].find_ports(&pair.ends[0].key(&super::driver::flow(0)), PORTS);
+        let agreement = pair.ends[0].contexts[found.unwrap()].agreement;
+        assert_eq!(agreement.is_plain(), is_plain, "{options}");
+    }
+}
+
+/// A host's SYN that comes again says nothing of its router, whose first header was full.
+#[test]
+fn a_syn_of_a_host_that_comes_again_makes_nothing_plain() {
+    let mut pair = Pair::new();
+    let syn = pair.segment(1, Flags::SYN, 0);
+    assert_eq!(pair.open(1), [Sent::Plain, Sent::Full, Sent::Compressed]);
+    pair.arrive(1, &syn, None);
+    assert_eq!(pair.exchange(), COMPRESSED);
 }
 
 /// Two offers of one mote on the same identifiers, after its own have run out.
