@@ -70,16 +70,11 @@ impl Agreement {
         }
     }
 
-    /// Begins in the middle of a connection, with an offer.
-    pub(super) const fn begin_offer(&mut self, now: Instant) {
-        self.bits = self.bits & !PLAIN | OFFERING;
-        self.since = spells(now);
-    }
-
     /// Offers it again: full headers until the other end answers.
     pub(super) const fn offer_again(&mut self, now: Instant) {
         self.count_offer();
-        self.begin_offer(now);
+        self.bits = self.bits & !PLAIN | OFFERING;
+        self.since = spells(now);
     }
 
     /// Whether an offer was made in vain since the other end last compressed.
@@ -184,13 +179,13 @@ mod tests {
     #[test]
     fn what_was_sent_before_the_offer_does_not_refuse_it() {
         let mut agreement = Agreement::BOTH;
-        agreement.begin_offer(at(5));
+        agreement.offer_again(at(5));
         agreement.go_plain(at(6));
         assert!(!agreement.is_plain());
         agreement.go_plain(at(7));
         assert!(agreement.is_plain());
         // A segment that had to be repeated plain was: its answer counts.
-        agreement.begin_offer(at(9));
+        agreement.offer_again(at(9));
         assert_eq!([1, 1].map(|seq| agreement.repeat(seq)), [false, true]);
         agreement.go_plain(at(9));
         assert!(agreement.is_plain());

@@ -110,7 +110,6 @@ impl Tcphc<'_> {
             context.put(bit::EDGE, true);
         }
         if is_agreed && !opens {
-            context.agreement.begin_offer(now);
             context.peer_isn = seg.header.ack.wrapping_sub(1) as u16;
         }
         if let (true, Some(shift)) = (seg.has(Flags::SYN), seg.header.options.window_scale) {

@@ -278,6 +278,7 @@ fn a_way_that_does_not_pass_headers_is_tried_ever_more_seldom() {
     for second in 0..300 {
         while !pair.lose(0, Flags::ACK, 40) {
             lost.push(second);
+            assert!(lost.len() < 100, "{lost:?}");
         }
         // What is plain arrives, and is answered plain.
         let data = pair.segment(0, Flags::ACK, 40);
@@ -484,7 +485,7 @@ fn a_long_plain_header_makes_nobody_plain() {
         let flow = flow(1);
         tcp::fill_checksum(&flow.local, &flow.remote, &mut long);
         pair.arrive(1, &long, None);
-        let found = pair.ends[0].find_ports(&pair.ends[0].key(&super::driver::flow(0)), PORTS);
+        let found = pair.ends[0].find_ports(&pair.ends[0].key(&driver::flow(0)), PORTS);
         let agreement = pair.ends[0].contexts[found.unwrap()].agreement;
         assert_eq!(agreement.is_plain(), is_plain, "{options}");
     }
@@ -519,6 +520,79 @@ fn without_an_identifier_a_connection_is_plain_and_nothing_is_lost() {
     pair.wait(121);
     assert!(pair.ends[0].would_carry(&flow(0), pair.now));
     assert_eq!(pair.data(0), Sent::Full);
+}
+
+/// What it held of an earlier connection on the same ports goes all the same.
+#[test]
+fn without_an_identifier_an_old_context_serves_no_new_connection() {
+    let mut pair = Pair::new();
+    pair.open(0);
+    pair.exchange();
+    pair.ends[0].quarters = [Some(pair.now); 4];
+    pair.seq = ISNS.map(|isn| isn + 10_000);
+    assert_eq!(pair.open(0), [Sent::Plain; 3]);
+    assert_eq!(pair.exchange(), PLAIN);
+}
+
+/// The mote has started again, and names what another connection of its former life has.
+#[test]
+fn an_identifier_that_the_router_has_elsewhere_is_left_for_another() {
+    let mut pair = Pair::new();
+    pair.open(0);
+    pair.exchange();
+    let taken = pair.ends[1]
+        .contexts
+        .iter()
+        .find(|context| context.state() != State::Free);
+    let cid = taken.unwrap().cid;
+    pair.restart(0);
+    pair.ports = (4_001, 80);
+    pair.seq = [77_000, 99_000];
+    pair.ends[0].set_offer(None);
+    assert_eq!(pair.open(0), [Sent::Plain; 3]);
+    pair.ends[0].set_offer(Some(ROUTER));
+    pair.ends[0].next_cid = cid;
+    assert_eq!(pair.exchange(), [Sent::Full, Sent::Plain]);
+    // The other one's router goes on to use it.
+    for _ in 0..24 {
+        pair.wait(5);
+        let contexts = pair.ends[1].contexts.iter_mut();
+        contexts.for_each(|context| context.touch(pair.now));
+        pair.exchange();
+    }
+    assert_eq!(pair.exchange(), COMPRESSED);
+}
+
+#[test]
+fn the_last_syn_decides_how_it_is_answered() {
+    let mut pair = Pair::new();
+    let syn = pair.segment(0, Flags::SYN, 0);
+    for expected in [Sent::Full, Sent::Full, Sent::Plain, Sent::Full] {
+        let sent = pair.send(0, &syn);
+        assert_eq!(pair.arrive(0, &syn, sent), expected);
+        pair.seq[0] = ISNS[0] + 1;
+        let answer = pair.segment(1, SYN_ACK, 0);
+        let is_plain = pair.send(1, &answer).is_none();
+        assert_eq!(is_plain, expected == Sent::Plain);
+    }
+}
+
+/// Connections of a mote that have gone plain leave their places to others.
+#[test]
+fn plain_connections_take_no_context_from_others() {
+    let mut pair = Pair::new();
+    pair.ends[1] = table(End::Router, 8, 2);
+    for port in 0..4 {
+        pair.ports = (5_000 + port, 80);
+        pair.seq = ISNS;
+        pair.open(0);
+        let plain = pair.segment(1, Flags::ACK, 0);
+        pair.arrive(1, &plain, None);
+    }
+    pair.ports = PORTS;
+    pair.seq = ISNS;
+    assert!(pair.ends[0].would_carry(&flow(0), pair.now));
+    assert_eq!(pair.open(0), [Sent::Full; 3]);
 }
 
 /// What is promised to TCP before the connection, and what each segment then is.
