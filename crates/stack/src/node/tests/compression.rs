@@ -267,6 +267,36 @@ mod agreed {
         assert!(plain > 5);
     }
 
+    /// After a lost SYN the first timeout is three seconds (RFC 6298 §5.7); a segment that its own
+    /// link gave up does not wait for it, whatever its header became.
+    #[test]
+    fn what_its_own_link_gives_up_is_sent_again_soon() {
+        static BARE: tcp::Config = tcp::Config {
+            timestamps: false,
+            ..SETTINGS
+        };
+        for ends in [&[][..], &[0, 1]] {
+            let mut world = World::agreeing(1, Relaying::Fragments, ends);
+            let (host, now) = (world.host(), world.now);
+            let buffers = || Buffers::new(memory(0, 2048), memory(0, 2304));
+            let listener = world.nodes[host].tcp_mut().listen(None, 9, &BARE).unwrap();
+            world.deaf = Some((0, now..now + Duration::from_millis(900)));
+            let sender = world.nodes[1].connect((HOST, 9), buffers(), &BARE, now);
+            world.run_for(Duration::from_secs(4));
+            let now = world.now;
+            let tcp = world.nodes[host].tcp_mut();
+            let receiver = tcp.accept(listener, buffers(), now).unwrap();
+            world.deaf = Some((0, now..now + Duration::from_millis(700)));
+            let tcp = world.nodes[1].tcp_mut();
+            tcp.send(sender.unwrap(), &bytes(60), now).unwrap();
+            world.run_for(Duration::from_millis(2_000));
+            let received = world.nodes[host].tcp_mut().recv(receiver, &mut [0; 512]);
+            assert_eq!(received, Ok(60), "{ends:?}");
+            let [_, mostly, compressed, _] = sent(&world, 1);
+            assert_eq!(mostly + compressed > 0, !ends.is_empty());
+        }
+    }
+
     #[test]
     fn whatever_frame_is_lost_the_stream_goes_on() {
         for lost in 0..40 {
