@@ -287,7 +287,7 @@ export function toToml(knobs: Readonly<Knobs>): string {
   lines.push("", "[stack]", `window_segments = ${knobs.window}`);
   if (knobs.delay !== null) lines.push(`retry_delay_ms = ${knobs.delay}`);
   if (keeps) lines.push('forwarding = "cit"');
-  if (knobs.tcphc) lines.push('compression = "tcphc"');
+  lines.push(`compression = "${knobs.tcphc ? "tcphc" : "none"}"`);
   for (const from of senders(knobs)) {
     lines.push("", "[[flow]]", `from = ${from}`, 'to = "host"');
     if (knobs.kilobytes > 0) lines.push(`bytes = ${knobs.kilobytes * 1000}`);

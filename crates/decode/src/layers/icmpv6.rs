@@ -321,6 +321,7 @@ fn option_value(option: &NdpOption<'_>) -> Value {
             ("lifetime_min", router.lifetime_min.into()),
         ]),
         // Ethernet's form of the link address options.
+        NdpOption::RestoresTcp { router } => group([("restores_tcp", hex(router, ":").into())]),
         NdpOption::Other { kind: 1, body } => group([("source_link_addr", hex(body, ":").into())]),
         NdpOption::Other { kind: 2, body } => group([("target_link_addr", hex(body, ":").into())]),
         NdpOption::Other { kind, body } => {

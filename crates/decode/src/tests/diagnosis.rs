@@ -167,9 +167,11 @@ fn what_is_usual_is_no_alarm() {
 #[test]
 fn collisions_and_sleep_are_no_alarm() {
     for seed in [702, 12_702, 22_702] {
-        // The ends of the branches do not hear each other.
+        // The ends of the branches do not hear each other. Of their packets about a fifth is never
+        // whole, which is where the alarm begins: other headers may bring a seed above it.
         let tree = format!(
-            "seed = {seed}\nduration_s = 40\n[topology]\n{TREE}[[flow]]\nfrom = 3\n[[flow]]\nfrom = 5\nto = \"host\"\n"
+            "seed = {seed}\nduration_s = 40\n[topology]\n{TREE}[stack]\ncompression = \"none\"\n[[flow]]\nfrom = 3\n\
+             [[flow]]\nfrom = 5\nto = \"host\"\n"
         );
         let found = findings(&tree);
         assert!(found.is_empty(), "{seed}: {found:#?}");

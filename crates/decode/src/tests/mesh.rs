@@ -167,17 +167,19 @@ impl Air {
     }
 
     fn advertise(&mut self) -> Frame {
-        let mut options = [0; 64];
-        let mut writer = motet::wire::cursor::Writer::new(&mut options);
-        NdpOption::Context(LowpanContext {
+        self.advertise_option(NdpOption::Context(LowpanContext {
             id: 0,
             compress: true,
             prefix_len: 64,
             lifetime_min: 60,
             prefix: prefix(),
-        })
-        .emit(&mut writer)
-        .expect("room");
+        }))
+    }
+
+    fn advertise_option(&mut self, option: NdpOption<'_>) -> Frame {
+        let mut options = [0; 64];
+        let mut writer = motet::wire::cursor::Writer::new(&mut options);
+        option.emit(&mut writer).expect("room");
         let len = writer.written();
         let advertisement = Message::RouterAdvertisement(RouterAdvertisement {
             hop_limit: 64,
@@ -252,6 +254,16 @@ fn contexts_are_learned_from_router_advertisements() {
         last(&told.send(A, B, &packet), "ipv6", "packet"),
         &Value::Bytes(packet)
     );
+}
+
+#[test]
+fn the_offer_to_restore_tcp_headers_is_named() {
+    let router = [2, 0, 0, 0xff, 0xfe, 0, 0, 9];
+    let frame = Air::new(&[]).advertise_option(NdpOption::RestoresTcp { router });
+    assert_eq!(frame.status, Status::Decoded);
+    let shown = format!("{:?}", last(&frame, "icmpv6", "options"));
+    assert!(shown.contains("restores_tcp"), "{shown}");
+    assert!(shown.contains("02:00:00:ff:fe:00:00:09"), "{shown}");
 }
 
 #[test]

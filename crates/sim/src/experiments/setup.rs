@@ -193,7 +193,15 @@ impl Setup {
     /// As [`Self::network`].
     pub(super) fn scenario(&self) -> Result<Scenario, Failure> {
         let scenario = self.document.scenario();
-        scenario.map_err(|error| Failure::Topology(error.to_string()))
+        let mut scenario = scenario.map_err(|error| Failure::Topology(error.to_string()))?;
+        if self.document.get("stack.compression").is_none() {
+            // The published tables were made without, unless they say so.
+            let agreeing = scenario.network.nodes.iter_mut();
+            for node in agreeing.filter(|node| node.agrees_on_compression) {
+                node.compression = None;
+            }
+        }
+        Ok(scenario)
     }
 
     /// A full segment of the flow between mote and host, and the bound of its goodput by the radio

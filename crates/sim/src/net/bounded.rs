@@ -62,11 +62,6 @@ impl BoundedFlow<'_> {
             [from, next, ..] => (*from, *next, self.addrs[1]),
             _ => return None,
         };
-        // Compressed headers begin where the packet enters the mesh.
-        let is_compressed = |node: &usize| {
-            let node = options.nodes.get(*node);
-            node.is_some_and(|node| node.compression.is_some())
-        };
         // A node that measures its pace begins backoffs with less where nobody contends.
         let measures = |node: &usize| {
             let node = options.nodes.get(*node);
@@ -82,7 +77,8 @@ impl BoundedFlow<'_> {
             next,
             peer,
             timestamps: self.timestamps,
-            is_compressed: ends.into_iter().all(is_compressed),
+            // Compressed headers begin where the packet enters the mesh.
+            is_compressed: options.compresses(ends.map(|end| *end)),
         };
         Some(Path {
             profile: model.profile,

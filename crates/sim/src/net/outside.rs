@@ -24,6 +24,7 @@ use motet::mac::{self, Pending, Policy, RadioCapabilities, Sleep, Unfit};
 use motet::node::{JoinProxy, JoinRole, Node};
 use motet::random::Rng;
 use motet::rpl::{self, Candidate, RplRole};
+use motet::tcphc::{self, Tcphc};
 use motet::thread::{Child as ThreadChild, ChildConfig};
 use motet::time::{Duration, Instant};
 
@@ -243,6 +244,10 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
         let flows = arena.alloc_slice_fill_with(FLOWS, |_| FlowEntry::EMPTY);
         mesh.set_flow_queues(arena.alloc(FlowQueues::new(packets, flows)));
     }
+    if settings.thread.is_none() {
+        let connections = settings.sockets[0];
+        mesh.set_tcphc(tcphc(role, connections, rng, arena));
+    }
     if let Some((key, store)) = &settings.key {
         let known = key.network();
         let (network, sequence) = known.unwrap_or((NetworkKey::new([0; KEY_LEN]), 0));
@@ -267,6 +272,24 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
         debug_assert!(placed.is_ok(), "it has a key, and room for its neighbours");
     }
     Ok(mesh)
+}
+
+/// The compressor of the node's headers: with room for each of its connections, and for two of
+/// every mote of a border router's.
+fn tcphc<'m>(role: Role, connections: usize, rng: &mut Rng, arena: &'m Arena) -> &'m mut Tcphc<'m> {
+    let (end, contexts) = match role {
+        Role::Router { motes, .. } => (tcphc::End::Router, connections + 2 * motes),
+        Role::Mote | Role::Host | Role::Sleeper(_) => (tcphc::End::Mote, connections),
+    };
+    let config = tcphc::Config {
+        end,
+        learned: true,
+        // Packets for those that sleep wait for longer than frames live.
+        frames_expire: false,
+        ..tcphc::Config::DEFAULT
+    };
+    let contexts = arena.alloc_slice_fill_with(contexts, |_| tcphc::Context::EMPTY);
+    arena.alloc(Tcphc::new(contexts, config, Instant::ORIGIN, rng))
 }
 
 /// The memory of the node's link. A border router, which has this machine's, puts a packet of each

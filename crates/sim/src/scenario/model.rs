@@ -148,7 +148,7 @@ pub struct StackSettings {
     /// The way of a fragment through a relay: "copy", or "cit" (conditional immediate
     /// transmission).
     pub forwarding: String,
-    /// Compression of TCP headers: "none" or "tcphc".
+    /// Compression of TCP headers: "none", "tcphc" or "auto".
     pub compression: String,
     /// Every n-th segment is acknowledged at once.
     pub ack_every: u8,
@@ -379,7 +379,8 @@ impl StackSettings {
         if self.forwarding == "cit" {
             node.forwarding = Forwarding::Immediate;
         }
-        node.compression = (self.compression == "tcphc").then(tcphc::Mode::default);
+        node.compression = (self.compression != "none").then(tcphc::Mode::default);
+        node.agrees_on_compression = self.compression == "auto";
         node.mss_frames = self.mss_frames;
         node.window_segments = self.window_segments;
         node.tables.queue_frames = self.queue_frames;

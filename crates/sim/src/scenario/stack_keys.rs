@@ -66,7 +66,7 @@ pub(super) const STACK_KEYS: &[Key] = &[
         Integer(10, 30_000),
         Some("2000"),
         "How long a frame may be at a node, queue and retries included, before an attempt at it, \
-         milliseconds; older ones are dropped. At most 2000 with `compression`.",
+         milliseconds; older ones are dropped. At most 2000 with `compression` \"tcphc\".",
     ).only_802_15_4(),
     key(
         "pacing",
@@ -189,17 +189,21 @@ pub(super) const STACK_KEYS: &[Key] = &[
     .showing("copy"),
     key(
         "compression",
-        Choice(&["none", "tcphc"]),
-        Some("\"none\""),
+        Choice(&["auto", "none", "tcphc"]),
+        Some("\"auto\""),
         "Whether this node compresses TCP headers where it is an end of their path in the mesh: \
-         LOWPAN_TCPHC in its default mode. All ends need it; relays never do.",
+         LOWPAN_TCPHC in its default mode. `auto`: between a mote and the border router, where both \
+         have it; they agree on it by the router's advertisements, or by this file where \
+         `topology.joining` is `static`. `tcphc`: also between motes; all ends need it. Relays \
+         never do.",
     ).only_802_15_4().needs(Part::Compresses)
     .flag(
         "compression",
-        "tcphc|none",
-        "Compress TCP headers in the mesh: tcphc or none",
+        "auto|tcphc|none",
+        "Compress TCP headers in the mesh: auto (between motes and border router), tcphc (between \
+         motes too) or none",
     )
-    .showing("none"),
+    .showing("auto"),
     key(
         "ack_every",
         Integer(1, 255),

@@ -119,16 +119,22 @@ pub(crate) struct Undelivered<'m> {
     pub(super) buffer: &'m mut [u8],
     pub(super) last_hop: Iid,
     pub(super) form: TcpForm,
+    /// What its TCP header began with, where that is compressed: ports and sequence number.
+    pub(super) head: [u8; 8],
     /// Whether the neighbour took none of the frames before either.
     #[cfg(feature = "rpl")]
     pub(super) is_step_lost: bool,
 }
 
 impl Undelivered<'_> {
-    /// The packet's header, and what follows it; nothing of a compressed TCP header.
+    /// The header of a packet of this node, and what follows it; of a compressed TCP header what it
+    /// began with.
     pub(crate) fn parts(&self) -> Option<(Header, &[u8])> {
         let (header, _) = Header::parse(self.buffer).ok()?;
-        let segment = quotable(self.buffer, self.form).get(HEADER_LEN..)?;
+        let segment = match self.form {
+            TcpForm::Compressed => &self.head,
+            form => quotable(self.buffer, form).get(HEADER_LEN..)?,
+        };
         Some((header, segment))
     }
 

@@ -268,8 +268,7 @@ impl<'m> Node<'m> {
     /// A packet of this node with `header` was given up on its own link `id`; `segment`: what
     /// follows the header. For TCP's retransmission timer, though not for the connection's soft
     /// error, that is as if a router said so: RFC 6069 knows ICMP messages only, this is the
-    /// stack's own choice. A compressed TCP header is not known here any more, nor is the TCP
-    /// header looked for behind a routing header.
+    /// stack's own choice. The TCP header is not looked for behind a routing header.
     pub(super) fn on_own_undelivered(
         &mut self,
         id: InterfaceId,

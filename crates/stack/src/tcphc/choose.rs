@@ -132,7 +132,7 @@ impl Choice {
 
 /// Whether the segment's numbers lie behind those sent already: a retransmission, a probe, a
 /// keepalive. The peer's references may be what is wrong.
-fn is_repeated(context: &Context, seg: &Segment, rules: Rules) -> bool {
+pub(super) fn is_repeated(context: &Context, seg: &Segment, rules: Rules) -> bool {
     if !context.has(bit::U_SEQ) {
         return false;
     }

@@ -17,9 +17,11 @@ pub struct Config {
     pub frames_expire: bool,
     /// Contexts that one remote node may take; the others of its connections are plain.
     pub contexts_per_remote: u8,
-    /// Whether this node has to find out which peers understand compression; otherwise the whole
-    /// network does. An unknown peer is offered it with one SYN of each connection; repetitions are
-    /// plain. After three offers that were not taken up, none is made for an hour.
+    /// Whether the two ends of a connection agree on compression; otherwise the whole network has
+    /// it, and this node compresses towards everybody. Agreed, a mote compresses only towards its
+    /// border router and the hosts beyond, while it has heard its router's offer
+    /// ([`Mesh::set_tcphc`](crate::link::Mesh::set_tcphc)); a border router only where the mote has
+    /// sent such a header in the same connection.
     pub learned: bool,
 }
 

@@ -1,4 +1,4 @@
-//! One end's context of a connection: 80 bytes.
+//! One end's context of a connection: 84 bytes.
 //!
 //! Place: the compressor reads and advances the sending half, the decompressor the receiving half,
 //! and each validated segment confirms something about what was sent.
@@ -10,6 +10,7 @@ use crate::time::Instant;
 use crate::wire::tcp::Flags;
 
 use super::Mode;
+use super::agreed::Agreement;
 use super::numbers::{UNKNOWN, after, behind, behind_by, clip, distance, grow};
 use super::rules::{Cure, FLIGHT_MAX, Rules};
 use super::segment::Segment;
@@ -57,6 +58,9 @@ pub struct Context {
     pub(super) r_tsval: u32,
     pub(super) r_tsecr: u32,
     pub(super) r_window: u16,
+
+    /// Whether both ends compress, where that is agreed.
+    pub(super) agreement: Agreement,
 }
 
 /// The life of a context, from the SYN to the end of its connection.
@@ -165,6 +169,7 @@ impl Context {
         r_tsval: 0,
         r_tsecr: 0,
         r_window: 0,
+        agreement: Agreement::BOTH,
     };
 
     pub(super) const fn state(&self) -> State {
@@ -185,6 +190,24 @@ impl Context {
         if over {
             self.set_state(State::Quarantine);
         }
+    }
+
+    /// Begins anew in the middle of the connection, where nothing is known: full headers until
+    /// something is validated.
+    pub(super) fn join_late(&mut self) {
+        *self = Self {
+            addresses: self.addresses,
+            ports: self.ports,
+            remote: self.remote,
+            cid: self.cid,
+            active_at: self.active_at,
+            bits: self.bits & SHIFT_MASK,
+            agreement: self.agreement,
+            ..Self::EMPTY
+        };
+        self.set_state(State::Active);
+        self.put(bit::UNSURE | bit::JOINED, true);
+        self.put_set(Set::Held, WindowSet::Many);
     }
 
     /// Called when any segment except a reset is sent or received. A connection that looked
@@ -481,4 +504,4 @@ pub(super) const REPEATS: u8 = 3;
 pub(super) const FAR: u32 = 32_768;
 
 /// A mote has tens of kilobytes.
-const _: () = assert!(size_of::<Context>() <= 80);
+const _: () = assert!(size_of::<Context>() <= 84);

@@ -77,6 +77,11 @@ impl Tcphc<'_> {
                 false => header.len(),
             };
         };
+        let agreement = context.agreement;
+        let is_due = agreement.is_due(now) && !self.is_offering();
+        if agreement.is_plain() && !is_due || !self.speaks_with(flow) {
+            return header.len();
+        }
         // On a copy: what is found out of the context on the way is found again when it leaves.
         match frame_for(&mut { *context }, &seg, self.rules, now) {
             Some(frame) => {

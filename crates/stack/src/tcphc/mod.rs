@@ -14,6 +14,7 @@
 //!
 //! Source: `docs/reference/tcphc.md`, which separates the draft's rules from ours.
 
+mod agreed;
 mod belief;
 mod choose;
 mod config;
@@ -22,7 +23,6 @@ mod counters;
 mod lengths;
 mod numbers;
 mod overhear;
-mod peers;
 mod restore;
 mod rules;
 mod segment;
@@ -39,7 +39,7 @@ use crate::wire::tcp::{self, Flags};
 use crate::wire::tcphc::{self, Header, Window};
 
 use belief::{awaits_answer, is_acceptable, is_believable};
-use choose::frame_for;
+use choose::{frame_for, is_repeated};
 pub use config::{Config, End, Mode};
 pub use context::Context;
 use context::{Form, State, bit};
@@ -47,7 +47,6 @@ use counters::count;
 pub use counters::{HeaderDrop, TcphcCounters};
 pub use overhear::Overheard;
 use overhear::form_of;
-use peers::Peers;
 use restore::rebuild;
 use rules::{Cure, Rules};
 use segment::Segment;
@@ -68,7 +67,9 @@ pub struct Tcphc<'m> {
     /// When each quarter of the identifiers was last left behind.
     quarters: [Option<Instant>; 4],
     quiet_until: Instant,
-    peers: Peers,
+    /// The interface identifier of the border router that restores headers, where the motes agree
+    /// on it with their router.
+    offer: Option<[u8; 8]>,
     counters: TcphcCounters,
 }
 
@@ -138,7 +139,7 @@ impl<'m> Tcphc<'m> {
             next_cid: rng.next_u32() as u8 & CID_MASK,
             quarters: [None; 4],
             quiet_until: now + config.quiet,
-            peers: Peers::new(),
+            offer: None,
             counters: TcphcCounters::default(),
         }
     }
@@ -153,19 +154,39 @@ impl<'m> Tcphc<'m> {
         &self.counters
     }
 
-    /// Whether a connection has a context, and its segments are compressed. `ports`: the local
-    /// and the remote one.
-    #[cfg(feature = "tcp-small")]
-    pub(crate) fn carries(&self, flow: &Flow, ports: (u16, u16)) -> bool {
-        self.find_ports(&self.key(flow), ports).is_some()
+    /// Whether the ends of a connection agree on compression.
+    #[cfg(feature = "sleepy")]
+    pub(crate) const fn is_agreed(&self) -> bool {
+        self.config.learned
     }
 
-    /// Whether a connection that begins now will be compressed, provided that the peer supports it.
-    /// If support has to be learned, this is true only for a peer that is known to support it.
+    /// Whether this end advertises to its mesh that it restores headers.
+    pub(crate) fn is_offering(&self) -> bool {
+        self.config.learned && self.config.end == End::Router
+    }
+
+    /// Takes what the router of this mote says: the interface identifier of the border router that
+    /// restores headers; `None`: there is none, or not every relay passes them.
+    pub(crate) const fn set_offer(&mut self, offer: Option<[u8; 8]>) {
+        self.offer = offer;
+    }
+
+    /// Whether a connection is compressed, or will be if it is being accepted. `ports`: the local
+    /// and the remote one.
+    #[cfg(feature = "tcp-small")]
+    pub(crate) fn carries(&self, flow: &Flow, ports: (u16, u16), now: Instant) -> bool {
+        let found = self.find_ports(&self.key(flow), ports);
+        match found.and_then(|at| self.contexts.get(at)) {
+            Some(context) => !context.agreement.is_plain(),
+            // The peer's SYN was plain, as a host's is, and the answer will be an offer.
+            None => self.config.learned && self.would_carry(flow, now),
+        }
+    }
+
+    /// Whether a connection that begins now will be compressed, provided that the peer has room.
     pub(crate) fn would_carry(&self, flow: &Flow, now: Instant) -> bool {
         let key = self.key(flow);
-        let understands = !self.config.learned || self.peers.understands(self.remote(&key));
-        understands && now >= self.quiet_until && self.free_slot(&key, now).is_some()
+        self.may_begin(flow, now) && self.has_cid(now) && self.free_slot(&key, now).is_some()
     }
 
     /// Compresses the header of an outgoing `segment` (header and payload, checksum in place) into
@@ -202,19 +223,9 @@ impl<'m> Tcphc<'m> {
         {
             return Err(Plain);
         }
-        let key = self.meet(flow);
-        let ports = (seg.header.src_port, seg.header.dst_port);
-        let at = self
-            .context_to_send(&key, ports, &seg, flow, now)
-            .ok_or(Plain)?;
+        let (at, goes_plain) = self.admit(flow, &seg, origin, now).ok_or(Plain)?;
         let rules = self.rules;
         let context = self.contexts.get_mut(at).ok_or(Plain)?;
-        if origin == Origin::Outside && !is_believable(context, &seg, rules) {
-            if seg.timestamps().is_some() && rules.cured(Cure::Uncounted) {
-                context.put(bit::UNCOUNTED, true);
-            }
-            return Err(Plain);
-        }
         let frame = frame_for(context, &seg, rules, now);
         let header_len = usize::from(seg.header_len);
         let (header, form) = match &frame {
@@ -227,9 +238,10 @@ impl<'m> Tcphc<'m> {
         };
         let explicit = frame.is_none_or(|frame| frame.window != Window::Elided);
         let mut w = Writer::new(out);
-        let fits = header.emit(&mut w).is_ok();
+        let has_room = header.emit(&mut w).is_ok();
+        let fits = has_room && !goes_plain;
         let compressed_len = w.written();
-        if !fits && seg.has(Flags::SYN) && rules.cured(Cure::Fit) {
+        if !has_room && seg.has(Flags::SYN) && rules.cured(Cure::Fit) {
             context.set_state(State::Free);
             return Err(Plain);
         }
@@ -253,6 +265,34 @@ impl<'m> Tcphc<'m> {
             compressed_len,
             uncompressed_len: header_len,
         })
+    }
+
+    /// The context of an outgoing segment, made if need be, and whether the segment goes plain all
+    /// the same. `None`: it has none, or must not count.
+    fn admit(
+        &mut self,
+        flow: &Flow,
+        seg: &Segment,
+        origin: Origin,
+        now: Instant,
+    ) -> Option<(usize, bool)> {
+        let key = self.meet(flow);
+        let ports = (seg.header.src_port, seg.header.dst_port);
+        let at = self.context_to_send(&key, ports, seg, flow, now)?;
+        let (rules, is_agreed) = (self.rules, self.config.learned);
+        let speaks = self.speaks_with(flow);
+        if is_agreed && speaks {
+            self.offer_again(at, &key, flow, now);
+        }
+        let context = self.contexts.get_mut(at)?;
+        if origin == Origin::Outside && !is_believable(context, seg, rules) {
+            if seg.timestamps().is_some() && rules.cured(Cure::Uncounted) {
+                context.put(bit::UNCOUNTED, true);
+            }
+            return None;
+        }
+        let goes_plain = is_agreed && goes_plain(context, seg, speaks, rules, now);
+        Some((at, goes_plain))
     }
 
     /// Restores the header at the start of `bytes`, a whole packet from its NHC byte on, into
@@ -325,9 +365,10 @@ impl<'m> Tcphc<'m> {
             return Err(HeaderDrop::Checksum);
         }
         let key = self.meet(flow);
-        self.note_understanding(&key, now);
         let at = self.context_received(&key, cid, &seg, now);
-        self.learn(at, &seg, Form::Full, now);
+        if self.learn(at, &seg, Form::Full, now) {
+            self.agree(at);
+        }
         Ok(())
     }
 
@@ -345,8 +386,8 @@ impl<'m> Tcphc<'m> {
             .ok_or(HeaderDrop::NoContext)?;
         let context = self.contexts.get(at).ok_or(HeaderDrop::NoContext)?;
         let (len, seg) = rebuild(context, flow, frame, payload, self.rules, out)?;
-        self.note_understanding(&key, now);
         self.learn(Some(at), &seg, form_of(frame), now);
+        self.agree(Some(at));
         Ok(len)
     }
 
@@ -375,44 +416,101 @@ impl<'m> Tcphc<'m> {
         let Some(context) = self.contexts.get_mut(at) else {
             return;
         };
-        // A connection that is opened plain, or answered so, stays plain.
         if seg.has(Flags::SYN) {
-            if context.state() == State::Offered {
-                context.set_state(State::Free);
-            }
-            return;
+            return match self.config.learned {
+                true => on_plain_syn(context, &seg, (self.config.end, self.rules, now)),
+                // A connection that is opened plain, or answered so, stays plain.
+                false if context.state() == State::Offered => context.set_state(State::Free),
+                false => {}
+            };
         }
         if awaits_answer(context, self.rules) {
             return;
         }
-        self.learn(Some(at), &seg, Form::Full, now);
+        let is_learned = self.learn(Some(at), &seg, Form::Full, now);
+        let Some(context) = self.contexts.get_mut(at) else {
+            return;
+        };
+        if self.config.learned && !is_learned {
+            return;
+        }
         // A plain segment confirms the data that it acknowledges, but not that its sender has a
         // context: an end without a context accepts full headers only.
-        if let (true, Some(context)) =
-            (self.rules.cured(Cure::Recreated), self.contexts.get_mut(at))
-        {
+        if self.rules.cured(Cure::Recreated) {
             context.put(bit::UNSURE, true);
+        }
+        // A header as long as this one may not have fitted its frame.
+        let says = usize::from(seg.header_len) <= LEN_SURE && !seg.has(Flags::RST);
+        if self.config.learned && says {
+            context.agreement.go_plain(now);
         }
     }
 
-    /// Updates a context from a validated segment.
-    fn learn(&mut self, at: Option<usize>, seg: &Segment, form: Form, now: Instant) {
+    /// The other end has sent a compressed or a full header.
+    fn agree(&mut self, at: Option<usize>) {
+        if let Some(context) = at.and_then(|at| self.contexts.get_mut(at)) {
+            context.agreement.go_compressed();
+        }
+    }
+
+    /// Updates a context from a validated segment; returns whether the segment counts.
+    fn learn(&mut self, at: Option<usize>, seg: &Segment, form: Form, now: Instant) -> bool {
         let rules = self.rules;
         let Some(context) = at.and_then(|at| self.contexts.get_mut(at)) else {
-            return;
+            return false;
         };
         if form == Form::Full && !is_acceptable(context, seg, rules) {
-            return;
+            return false;
         }
         if seg.has(Flags::RST) {
             context.end_if(seg.seq() == context.r_seq || seg.seq() == context.u_ack);
-            return;
+            return true;
         }
         context.on_validated(seg, form, rules, now);
         if !seg.has(Flags::SYN) {
             context.go_on();
         }
         context.end_if(context.is_closed());
+        true
+    }
+}
+
+/// Whether a segment goes plain where compression is agreed: the other end is plain, nobody offers
+/// to restore headers any more, or it is the turn of this repetition.
+fn goes_plain(
+    context: &mut Context,
+    seg: &Segment,
+    speaks: bool,
+    rules: Rules,
+    now: Instant,
+) -> bool {
+    if !speaks {
+        context.agreement.end(now);
+    }
+    let is_vain = is_repeated(context, seg, rules) && !context.has(bit::HEARD);
+    context.agreement.is_plain() || is_vain && context.agreement.repeat(seg.seq())
+}
+
+/// A SYN, or the answer to one, came plain where compression is agreed.
+fn on_plain_syn(context: &mut Context, seg: &Segment, at: (End, Rules, Instant)) {
+    let (end, rules, now) = at;
+    if !seg.has(Flags::ACK) {
+        let is_same = context.peer_isn == seg.seq() as u16 && !context.has(bit::OPENER);
+        match end {
+            // Another connection has these ports.
+            _ if !is_same => context.set_state(State::Free),
+            End::Router => context.agreement.go_plain(now),
+            // The SYN of a host is always plain: it says nothing of its router.
+            End::Mote => {}
+        }
+    } else if !awaits_answer(context, rules) {
+        context.agreement.go_plain(now);
+    } else if seg.ack() == Some(context.u_seq) {
+        // The router has no room, or the answer did not come from there. It may have later.
+        context.agreement.answer_plain(now);
+        context.join_late();
+        context.on_validated(seg, Form::Full, rules, now);
+        context.put(bit::UNSURE, true);
     }
 }
 
@@ -430,6 +528,9 @@ fn after_sending(context: &mut Context, seg: &Segment) {
     }
     context.end_if(context.is_closed());
 }
+
+/// The longest TCP header that fits any first frame whole: 20 bytes, and 20 of options.
+const LEN_SURE: usize = 40;
 
 #[cfg(test)]
 mod tests;

@@ -76,44 +76,41 @@ impl Tcphc<'_> {
     ) -> Option<usize> {
         let found = self.find_ports(key, ports);
         let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
-        let asks_again = self.config.learned && opens && !self.peers.understands(self.remote(key));
         if let Some(at) = found {
             let context = self.contexts.get_mut(at)?;
             let is_new = context.u_seq != seg.end() || context.state() == State::Quarantine;
             let reopened = opens && is_new && self.rules.cured(Cure::Poisoning);
             // A SYN that was not this connection's, for that goes on without an answer to it.
             let goes_on = awaits_answer(context, self.rules) && !seg.has(Flags::SYN);
-            let offered_again = asks_again && !is_new;
-            if !reopened && !goes_on && !offered_again || seg.has(Flags::RST) {
+            if !reopened && !goes_on || seg.has(Flags::RST) {
                 return Some(at);
             }
-        } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens {
+            // What it held was of an earlier connection, whether or not there will be another.
+            context.set_state(State::Free);
+        } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens && !self.config.learned {
             return None;
         }
-        if now < self.quiet_until || !self.may_offer(key, seg, opens, now) {
-            if let Some(context) = found.and_then(|at| self.contexts.get_mut(at)) {
-                context.set_state(State::Free);
-            }
+        if !self.may_begin(flow, now) {
             return None;
         }
         let at = found.or_else(|| self.free_slot(key, now))?;
         let cid = self.choose_cid(key, flow, now)?;
-        let rules = self.rules;
         let remote = self.remote(key);
+        let (rules, is_agreed) = (self.rules, self.config.learned);
         let context = self.contexts.get_mut(at)?;
         *context = new_context((key, remote), ports, cid, now);
         if opens {
             context.set_state(State::Offered);
             context.put(bit::OPENER | bit::EDGE, true);
-        } else {
+        } else if rules.cured(Cure::Recreated) {
             // The peer may not get the header that creates it (cure 9).
+            context.join_late();
+        } else {
             context.set_state(State::Active);
-            let sure = !rules.cured(Cure::Recreated);
-            context.put(bit::UNSURE | bit::JOINED, !sure);
-            context.put(bit::EDGE, sure);
-            if !sure {
-                context.put_set(Set::Held, WindowSet::Many);
-            }
+            context.put(bit::EDGE, true);
+        }
+        if is_agreed && !opens {
+            context.peer_isn = seg.header.ack.wrapping_sub(1) as u16;
         }
         if let (true, Some(shift)) = (seg.has(Flags::SYN), seg.header.options.window_scale) {
             context.set_shift(shift);
@@ -121,22 +118,43 @@ impl Tcphc<'_> {
         Some(at)
     }
 
-    /// Whether the peer supports a new context, or may be offered one with this SYN.
-    fn may_offer(&mut self, key: &Key, seg: &Segment, opens: bool, now: Instant) -> bool {
-        if !self.config.learned {
-            return true;
-        }
-        let remote = self.remote(key);
-        match opens {
-            true => self.peers.may_offer(remote, seg.end(), now),
-            false => self.peers.understands(remote),
+    /// Whether this end sends compressed headers in this direction at all. Where that is agreed, a
+    /// mote does towards the border router that offers to restore them, and what lies beyond.
+    pub(super) fn speaks_with(&self, flow: &Flow) -> bool {
+        let is_there = |iid| !flow.within_mesh || flow.remote.octets().last_chunk() == Some(iid);
+        match self.config.end {
+            _ if !self.config.learned => true,
+            End::Router => true,
+            End::Mote => self.offer.as_ref().is_some_and(is_there),
         }
     }
 
-    pub(super) fn note_understanding(&mut self, key: &Key, now: Instant) {
-        if self.config.learned {
-            let remote = self.remote(key);
-            self.peers.note_understanding(remote, now);
+    /// Whether this end may make a context of its own accord now.
+    pub(super) fn may_begin(&self, flow: &Flow, now: Instant) -> bool {
+        now >= self.quiet_until && self.speaks_with(flow) && !self.is_offering()
+    }
+
+    /// Offers compression once more in a connection that has gone plain, if that is due; after an
+    /// offer in vain under another identifier, since the other end may have the first one elsewhere.
+    pub(super) fn offer_again(&mut self, at: usize, key: &Key, flow: &Flow, now: Instant) {
+        let Some(context) = self.contexts.get(at) else {
+            return;
+        };
+        let agreement = context.agreement;
+        if self.config.end == End::Router || !agreement.is_due(now) {
+            return;
+        }
+        // What is on its way under the identifier should still be understood.
+        let cid = match agreement.was_refused() {
+            true => self.choose_cid(key, flow, now),
+            false => Some(context.cid),
+        };
+        if let Some(cid) = cid
+            && let Some(context) = self.contexts.get_mut(at)
+        {
+            context.cid = cid;
+            context.put(bit::UNSURE, true);
+            context.agreement.offer_again(now);
         }
     }
 
@@ -153,12 +171,17 @@ impl Tcphc<'_> {
         let found = self.find_ports(key, ports);
         let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
         let cured = self.rules.cured(Cure::Poisoning);
+        let is_agreed = self.config.learned;
         if let Some(at) = found {
             let context = self.contexts.get_mut(at)?;
+            // A mote that has restarted names another one.
+            let renamed = is_agreed && context.cid != cid && !context.has(bit::OPENER);
             if opens {
                 let same = context.peer_isn == seg.seq() as u16 && context.has(bit::R_SEQ);
+                let same = same && !renamed;
                 if same {
                     context.take_repeated_syn(seg, self.rules);
+                    context.agreement.go_compressed();
                 }
                 // Both opened at once: that stays plain.
                 if same || context.has(bit::OPENER) && context.state() == State::Offered {
@@ -167,14 +190,14 @@ impl Tcphc<'_> {
                 if !cured {
                     return Some(at);
                 }
-            } else if seg.has(Flags::SYN) {
+            } else if seg.has(Flags::SYN) && !renamed {
                 return on_answer(context, cid, seg, self.rules).then_some(at);
             } else if awaits_answer(context, self.rules) {
                 return None;
             } else if context.cid == cid || seg.has(Flags::RST) {
                 return Some(at);
             }
-        } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens {
+        } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens && !is_agreed {
             return None;
         }
         let at = match found {
@@ -222,12 +245,21 @@ impl Tcphc<'_> {
                 State::Free => Some(u32::MAX),
                 _ if crowded && context.remote != remote => None,
                 State::Quarantine => Some(idle_s.saturating_add(EVICT_OVER_BONUS_S)),
+                // It is of no use now; the connection is offered compression again all the same.
+                _ if context.agreement.is_plain() => Some(idle_s),
                 _ => (idle_s >= EVICT_AFTER_S).then_some(idle_s),
             }
         };
         let ranked = self.contexts.iter().enumerate();
         let ranked = ranked.filter_map(|(at, context)| rank(context).map(|rank| (rank, at)));
         ranked.max_by_key(|(rank, _)| *rank).map(|(_, at)| at)
+    }
+
+    /// Whether the next identifier has rested.
+    pub(super) fn has_cid(&self, now: Instant) -> bool {
+        let quarter = self.quarters.get(usize::from(self.next_cid >> 5));
+        let left = quarter.copied().flatten();
+        left.is_none_or(|left| now.since(left) >= REUSE_AFTER)
     }
 
     /// An identifier that was not used between these addresses for [`REUSE_AFTER`]; `None`
@@ -239,8 +271,7 @@ impl Tcphc<'_> {
         };
         for _ in 0..=CID_MASK {
             let low = self.next_cid;
-            let quarter = self.quarters.get(usize::from(low >> 5)).copied().flatten();
-            if quarter.is_some_and(|left| now.since(left) < REUSE_AFTER) {
+            if !self.has_cid(now) {
                 return None;
             }
             self.next_cid = (low + 1) & CID_MASK;

@@ -49,6 +49,7 @@ impl Context {
         if seg.has(Flags::FIN) {
             self.put(bit::FIN_HEARD, true);
         }
+        self.agreement.hear();
         self.put(bit::HEARD, true);
         self.put(bit::UNSURE, false);
     }

@@ -9,12 +9,13 @@
 //! Place: inside the messages of [`icmpv6`](super::icmpv6). A known option of a length that is not
 //! its own, and any unknown one, is [`NdpOption::Other`]; without the feature `advertise` so is one
 //! that a leaf does not act on.
-//! Sources: RFC 4861 §4.6; RFC 4944 §8; RFC 6775 §4; RFC 8505 §4.1.
+//! Sources: RFC 4861 §4.6; RFC 4944 §8; RFC 6775 §4; RFC 8505 §4.1. Type 253 is for experiments
+//! (RFC 4727 §5.1.3); which one an option belongs to is said by its first bytes.
 
 use core::net::Ipv6Addr;
 
-use super::LinkAddr;
 use super::cursor::{Full, Reader, Writer, copy};
+use super::{LinkAddr, tcphc};
 
 /// An option whose length is 0 or reaches beyond the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +82,20 @@ pub enum NdpOption<'a> {
     Context(LowpanContext),
     /// Type 35: the authoritative border router, ABRO (RFC 6775 §4.3).
     BorderRouter(BorderRouter),
+    /// Type 253, an option of ours: a border router restores compressed TCP headers
+    /// (`docs/reference/tcphc.md`, section 7), and all routers up to it pass them.
+    ///
+    /// ```text
+    /// +---------------+---------------+------------------------------+
+    /// |  Type = 253   |  Length = 2   |    "TCPHC", version = 1      |
+    /// +---------------+---------------+------------------------------+
+    /// |          interface identifier of the border router           |
+    /// +--------------------------------------------------------------+
+    /// ```
+    RestoresTcp {
+        /// Interface identifier of the border router, as in its address of the mesh's prefix.
+        router: [u8; 8],
+    },
     /// An option of another type, or a known one of a length that is not its own.
     Other {
         /// Option type, 0 to 255.
@@ -179,7 +194,12 @@ mod kind {
     pub(super) const ADDRESS_REGISTRATION: u8 = 33;
     pub(super) const CONTEXT: u8 = 34;
     pub(super) const BORDER_ROUTER: u8 = 35;
+    pub(super) const EXPERIMENT: u8 = 253;
 }
+
+/// What the option [`NdpOption::RestoresTcp`] begins with: its name, and the version of the format
+/// of headers.
+const RESTORES_TCP: [u8; 6] = *b"TCPHC\x01";
 
 const ON_LINK: u8 = 0x80;
 const AUTONOMOUS: u8 = 0x40;
@@ -195,7 +215,7 @@ impl<'a> NdpOption<'a> {
             _ if !cfg!(feature = "advertise")
                 && !matches!(
                     kind,
-                    kind::PREFIX | kind::ADDRESS_REGISTRATION | kind::CONTEXT
+                    kind::PREFIX | kind::ADDRESS_REGISTRATION | kind::CONTEXT | kind::EXPERIMENT
                 ) =>
             {
                 None
@@ -212,6 +232,7 @@ impl<'a> NdpOption<'a> {
             }
             kind::CONTEXT => LowpanContext::parse(body).map(Self::Context),
             kind::BORDER_ROUTER => BorderRouter::parse(body).map(Self::BorderRouter),
+            kind::EXPERIMENT if tcphc::IS_SUPPORTED => restores_tcp(body),
             _ => None,
         };
         known.unwrap_or(Self::Other { kind, body })
@@ -233,9 +254,20 @@ impl<'a> NdpOption<'a> {
             Self::AddressRegistration(registration) => registration.emit(w),
             Self::Context(context) => context.emit(w),
             Self::BorderRouter(router) => router.emit(w),
+            Self::RestoresTcp { router } => {
+                w.put(&[kind::EXPERIMENT, 2])?;
+                w.put(&RESTORES_TCP)?;
+                w.put(&router)
+            }
             Self::Other { kind, body } => emit_other(w, kind, body),
         }
     }
+}
+
+/// The option of another experiment, or of another version, is none of ours.
+fn restores_tcp(body: &[u8]) -> Option<NdpOption<'static>> {
+    let router = body.strip_prefix(&RESTORES_TCP)?.try_into().ok()?;
+    Some(NdpOption::RestoresTcp { router })
 }
 
 fn emit_other(w: &mut Writer<'_>, kind: u8, body: &[u8]) -> Result<(), Full> {
@@ -476,6 +508,7 @@ mod tests {
             (NdpOption::Context(context), 16),
             (NdpOption::Context(long), 24),
             (NdpOption::BorderRouter(router), 24),
+            (RESTORES, 16),
             (
                 NdpOption::Other {
                     kind: 200,
@@ -494,6 +527,41 @@ mod tests {
         }
         let parsed: Vec<_> = NdpOptions::parse(&all).unwrap().iter().collect();
         assert_eq!(parsed, cases.map(|(option, _)| option));
+    }
+
+    const RESTORES: NdpOption<'_> = NdpOption::RestoresTcp {
+        router: [2, 0, 0, 0xff, 0xfe, 0, 0, 9],
+    };
+
+    /// Another experiment, another version of ours, another length: none of ours, and no error.
+    #[test]
+    fn the_offer_to_restore_headers_is_known_by_all_of_its_head() {
+        let bytes = emitted(RESTORES);
+        let head = [253, 2, b'T', b'C', b'P', b'H', b'C', 1];
+        assert_eq!(bytes[..8], head);
+        for at in 2..8 {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            let options = NdpOptions::parse(&other).unwrap();
+            assert!(matches!(
+                options.iter().next(),
+                Some(NdpOption::Other { .. })
+            ));
+        }
+        let short = [&[253, 1], &head[2..]].concat();
+        let long = [&[253, 3], &bytes[2..], &[0; 8][..]].concat();
+        for other in [short, long] {
+            let options = NdpOptions::parse(&other).unwrap();
+            assert!(matches!(
+                options.iter().next(),
+                Some(NdpOption::Other { kind: 253, .. })
+            ));
+        }
+        for len in [0, 3, 255] {
+            let mut other = bytes.clone();
+            other[1] = len;
+            assert_eq!(NdpOptions::parse(&other), Err(Malformed), "{len}");
+        }
     }
 
     const REGISTRATION: AddressRegistration<'_> = AddressRegistration {

@@ -93,7 +93,10 @@ impl Compressed {
     #[inline(never)]
     fn give(&'static mut self, node: &mut Node<'static>, seed: [u64; 2], now: Instant) {
         let mut rng = Rng::from_seed(seed);
-        let config = tcphc::Config::default();
+        let config = tcphc::Config {
+            learned: true,
+            ..tcphc::Config::default()
+        };
         let tcphc = Tcphc::new(&mut self.contexts, config, now, &mut rng);
         let tcphc = self.tcphc.write(tcphc);
         if let Some(Link::Mesh(mesh)) = node.link_mut(InterfaceId(0)) {

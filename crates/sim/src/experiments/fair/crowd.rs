@@ -120,7 +120,8 @@ impl Traffic for Crowd {
     fn run(&self, _: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         let document = Document::new()
             .with("radio.profile", self.radio)
-            .with("topology.joining", "static");
+            .with("topology.joining", "static")
+            .with("stack.compression", "none");
         let scenario = self.place.on(document, seed).scenario();
         let scenario = scenario.map_err(|error| Failure::Topology(error.to_string()))?;
         let motes = usize::from(self.place.motes());

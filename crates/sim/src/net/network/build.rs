@@ -324,6 +324,10 @@ impl<'m> Builder<'_, 'm> {
         if let Some(mode) = options.compression.filter(|_| !is_thread) {
             radio.set_tcphc(self.tcphc(n, mode, returned.tcphc.take(), rng));
         }
+        // Where nobody advertises, the setup says what the border router would.
+        if n > 0 && joining == Joining::Static && self.options.nodes[0].compression.is_some() {
+            radio.set_tcphc_offer(plan::link_addr(0));
+        }
         radio
     }
 
@@ -513,9 +517,8 @@ impl<'m> Builder<'_, 'm> {
             mode,
             end,
             quiet: self.quiet,
-            learned: self.options.nodes[n].learns_compression,
-            // What waits for a node that sleeps is no frame, and no frame's age bounds its wait.
-            frames_expire: !self.options.has_sleepers(),
+            learned: self.options.nodes[n].agrees_on_compression,
+            frames_expire: self.options.frames_expire(),
             ..tcphc::Config::default()
         };
         let contexts = vec![tcphc::Context::EMPTY; contexts.max(tables.compressed)];

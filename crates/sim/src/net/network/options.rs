@@ -6,6 +6,7 @@ use std::net::Ipv6Addr;
 use motet::ble::Phy;
 use motet::ip::queue::Discipline;
 use motet::link::{Forwarding, IndirectConfig, Relaying};
+use motet::mac::config::FRAME_AGE_MAX;
 use motet::mac::security::NetworkKey;
 use motet::mac::{self, Sleep};
 use motet::tcphc;
@@ -285,8 +286,9 @@ pub struct NodeOptions {
     pub mss_frames: u8,
     /// How TCP headers are compressed, where this node is an end of their path; `None`: not.
     pub compression: Option<tcphc::Mode>,
-    /// Whether the node has to learn which peers understand compression.
-    pub learns_compression: bool,
+    /// Whether the node agrees on compression with its border router, or with its motes; otherwise
+    /// the whole network compresses.
+    pub agrees_on_compression: bool,
     /// How much of the wait between two frames to a neighbour that the stack measures, %; 0: it
     /// measures none, and link retries wait for as long as the MAC's settings say.
     pub pace_percent: u8,
@@ -403,7 +405,7 @@ impl NodeOptions {
             forwarding: Forwarding::Copy,
             mss_frames: 5,
             compression: None,
-            learns_compression: false,
+            agrees_on_compression: false,
             pace_percent: 0,
             pacing_step: Duration::ZERO,
             discipline: Discipline::DropTail,
@@ -527,6 +529,26 @@ impl NetworkOptions {
             false => prefix,
         };
         plan::addr_of(prefix, self.link_addr(n))
+    }
+
+    /// Whether headers of TCP between these two nodes are compressed: motes that agree on it do so
+    /// with the border router alone.
+    pub fn compresses(&self, ends: [usize; 2]) -> bool {
+        let is_with_router = ends.contains(&0);
+        ends.into_iter().all(|end| {
+            let node = self.nodes.get(end);
+            node.is_some_and(|node| {
+                let is_agreed = is_with_router || !node.agrees_on_compression;
+                node.compression.is_some() && is_agreed
+            })
+        })
+    }
+
+    /// Whether no frame is older than header compression counts on. What waits for a node that
+    /// sleeps is no frame, and no frame's age bounds its wait.
+    pub fn frames_expire(&self) -> bool {
+        let is_young = |node: &NodeOptions| node.mac.frame_age_max <= FRAME_AGE_MAX;
+        !self.has_sleepers() && self.nodes.iter().all(is_young)
     }
 
     /// Whether any node sleeps.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use motet::link::Link;
+use motet::mac::{Policy, Sleep};
 use motet::random::Rng;
 use motet::tcp::{HalfOpen, Listener, Memory, Slot, Tcp};
 use motet::tcphc::{self, Context, End, Tcphc};
@@ -11,7 +12,7 @@ use motet::time::Duration;
 use crate::Arena;
 use crate::apps::{App, Receiver, Sender};
 use crate::net::chain::ChainOptions;
-use crate::net::network::{Network, RADIO};
+use crate::net::network::{Joining, Network, NetworkOptions, RADIO};
 
 const PORT: u16 = 4_242;
 const LEN: usize = 40_000;
@@ -22,6 +23,7 @@ struct Transfer<'m> {
     arena: &'m Arena,
     sender: usize,
     receiver: usize,
+    agrees: bool,
 }
 
 fn content() -> Arc<[u8]> {
@@ -34,11 +36,8 @@ impl<'m> Transfer<'m> {
         Self::over(options.network(), ends, arena)
     }
 
-    fn over(
-        options: crate::net::network::NetworkOptions,
-        [sender, receiver]: [usize; 2],
-        arena: &'m Arena,
-    ) -> Self {
+    fn over(options: NetworkOptions, [sender, receiver]: [usize; 2], arena: &'m Arena) -> Self {
+        let agrees = options.nodes[0].agrees_on_compression;
         let mut network = Network::new(options, arena).unwrap();
         assert!(network.join(Duration::from_secs(60)));
         let ends = |node, peer: usize| network.ends(node, network.addr(peer), arena);
@@ -52,6 +51,7 @@ impl<'m> Transfer<'m> {
             arena,
             sender,
             receiver,
+            agrees,
         }
     }
 
@@ -93,6 +93,7 @@ impl<'m> Transfer<'m> {
     fn forget_contexts(&mut self, node: usize) {
         let config = tcphc::Config {
             end: if node == 0 { End::Router } else { End::Mote },
+            learned: self.agrees,
             ..tcphc::Config::DEFAULT
         };
         let contexts = self.arena.alloc_slice_fill_with(8, |_| Context::EMPTY);
@@ -195,21 +196,115 @@ fn motes_compress_between_each_other() {
     }
 }
 
+/// Where the ends agree on compression by the router's advertisements.
+fn agreeing(hops: u16, frame_loss: f64) -> NetworkOptions {
+    let options = ChainOptions {
+        hops,
+        frame_loss,
+        ..compressed_chain()
+    };
+    let mut options = options.network();
+    for node in &mut options.nodes {
+        node.agrees_on_compression = true;
+    }
+    options
+}
+
 #[test]
 fn a_peer_without_compression_gets_plain_segments() {
     let (mote, host) = (3, 4);
     for (ends, without) in [([mote, host], 0), ([host, mote], 0), ([host, mote], mote)] {
         let arena = Arena::new();
-        let mut options = compressed_chain().network();
-        for node in &mut options.nodes {
-            node.learns_compression = true;
-        }
+        let mut options = agreeing(3, 0.0);
         options.nodes[without].compression = None;
         let mut transfer = Transfer::over(options, ends, &arena);
         assert!(transfer.run_to_end(), "{ends:?} without {without}");
-        let with = mote - without;
-        let [full, mostly, compressed, plain] = transfer.sent(with);
-        assert!(full <= 1 && plain > 20, "{ends:?}: {full}, {plain}");
-        assert_eq!((mostly, compressed), (0, 0), "{ends:?}");
+        let [full, mostly, compressed, plain] = transfer.sent(mote - without);
+        assert_eq!([full, mostly, compressed], [0; 3], "{ends:?}");
+        assert!(plain > 20, "{ends:?}: {plain}");
+    }
+}
+
+/// However motes join; a router between that does not compress itself passes the offer on.
+#[test]
+fn motes_hear_the_offer_however_they_join() {
+    let (mote, host) = (3, 4);
+    for joining in [Joining::Advertised, Joining::Static, Joining::Rpl] {
+        for ends in [[mote, host], [host, mote]] {
+            let arena = Arena::new();
+            let mut options = agreeing(3, 0.0);
+            options.joining = joining;
+            options.nodes[1].compression = None;
+            let mut transfer = Transfer::over(options, ends, &arena);
+            assert!(transfer.run_to_end(), "{joining:?} {ends:?}");
+            for end in [0, mote] {
+                let [full, mostly, compressed, plain] = transfer.sent(end);
+                assert!(compressed > 20, "{joining:?} {ends:?} {end}: {compressed}");
+                assert!(full + mostly + plain < 8, "{joining:?} {ends:?} {end}");
+            }
+        }
+    }
+}
+
+#[test]
+fn motes_agree_with_their_router_alone() {
+    for (ends, is_compressed) in [([3, 0], true), ([0, 3], true), ([3, 1], false)] {
+        let arena = Arena::new();
+        let mut transfer = Transfer::over(agreeing(3, 0.0), ends, &arena);
+        assert!(transfer.run_to_end());
+        for end in ends {
+            let [.., compressed, plain] = transfer.sent(end);
+            let [most, least] = match is_compressed {
+                true => [compressed, plain],
+                false => [plain, compressed],
+            };
+            assert!(most > 20 && least < 2, "{ends:?}: {compressed} {plain}");
+        }
+    }
+}
+
+/// Of a router, of a mote, and of a mote that then reconnects.
+#[test]
+fn what_an_end_forgets_costs_little_and_is_agreed_again() {
+    let (mote, host) = (3, 4);
+    for ends in [[mote, host], [host, mote]] {
+        let arena = Arena::new();
+        let mut transfer = Transfer::over(agreeing(3, 0.0), ends, &arena);
+        transfer.run_to(LEN / 3);
+        transfer.forget_contexts(0);
+        let began = transfer.network.world.now();
+        transfer.run_to(LEN / 3 + 2_000);
+        let pause = transfer.network.world.now().since(began);
+        assert!(pause.as_millis() < 6_000, "{ends:?}: {pause:?}");
+        assert!(transfer.run_to_end(), "{ends:?}");
+    }
+    let arena = Arena::new();
+    let mut transfer = Transfer::over(agreeing(3, 0.0), [host, mote], &arena);
+    transfer.run_to(LEN / 3);
+    transfer.forget_contexts(mote);
+    transfer.forget_connections(mote);
+    assert!(!transfer.run_to_end(), "a mote without memory cannot go on");
+}
+
+/// A packet for a child that sleeps is delivered again and again, and is still the same packet.
+#[test]
+fn deliveries_to_a_sleeper_that_fail_make_nothing_plain() {
+    let (leaf, host) = (1, 2);
+    for seed in 1..=4 {
+        let arena = Arena::new();
+        let mut options = agreeing(1, 0.5);
+        options.seed = seed;
+        options.nodes[leaf].sleep = Some(Sleep::new(Policy::Fixed(Duration::from_secs(2))));
+        let mut transfer = Transfer::over(options, [host, leaf], &arena);
+        assert!(transfer.run_to_end(), "{seed}");
+        let Some(Link::Mesh(radio)) = transfer.network.world.node(0).link(RADIO) else {
+            panic!("a border router")
+        };
+        let failed = radio.indirect().unwrap().counters().failed;
+        assert!(failed > 100, "{failed}");
+        let [full, mostly, compressed, plain] = transfer.sent(0);
+        let whole = full + mostly + plain;
+        assert!(compressed > 4 * whole, "{seed}: {compressed} {whole}");
+        assert!(plain < 4, "{seed}: {plain}");
     }
 }

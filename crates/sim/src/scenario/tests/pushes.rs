@@ -105,7 +105,7 @@ fn long_segments_bring_an_image_sooner() {
             .fold(0.0, f64::max)
     };
     let (long, short) = (done_s(""), done_s("mss_frames = 5"));
-    assert!(long < 0.95 * short, "{long} {short}");
+    assert!(long < 0.97 * short, "{long} {short}");
     let given = done_s("mss_frames = 12");
     assert!((given - long).abs() < 1e-9, "{given} {long}");
 }

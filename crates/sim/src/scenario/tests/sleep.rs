@@ -38,8 +38,10 @@ fn every_policy_carries_data_both_ways() {
 
 #[test]
 fn compressed_headers_survive_the_wait() {
-    for policy in ["fixed\"\nsleep_interval_s = 5", "hinted\""] {
-        let stack = format!("compression = \"tcphc\"\nsleep = \"{policy}");
+    let policies = ["fixed\"\nsleep_interval_s = 5", "hinted\""];
+    let modes = ["tcphc", "auto"].map(|mode| policies.map(|policy| (mode, policy)));
+    for (mode, policy) in modes.into_iter().flatten() {
+        let stack = format!("compression = \"{mode}\"\nsleep = \"{policy}");
         for (from, to) in [("2", "\"host\""), ("\"host\"", "2")] {
             let run = run(&stack, &format!("from = {from}\nto = {to}\nbytes = 3000"));
             assert!(

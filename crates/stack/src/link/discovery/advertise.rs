@@ -27,11 +27,15 @@ use crate::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
 use crate::wire::icmpv6::{Message, RouterAdvertisement};
 use crate::wire::ndp::{BorderRouter, LowpanContext, NdpOption, NdpOptions, PrefixInformation};
+use crate::wire::tcphc;
 
-/// Longest advertisement: header, prefix, MTU, link address and every context in long form; where
-/// registrations are kept, border router and capabilities.
+/// Longest advertisement: header, prefix, MTU, link address and every context in long form; the
+/// offer to restore TCP headers; where registrations are kept, border router and capabilities.
 pub(super) const OPTIONS_LEN_MAX: usize = match IS_ROUTER {
-    true => 32 + 8 + 16 + 24 * CONTEXTS_MAX + if HAS_BORDER { 24 + 8 } else { 0 },
+    true => {
+        let offer = if tcphc::IS_SUPPORTED { 16 } else { 0 };
+        32 + 8 + 16 + 24 * CONTEXTS_MAX + offer + if HAS_BORDER { 24 + 8 } else { 0 }
+    }
     false => super::LIST_LEN_MAX,
 };
 
@@ -239,6 +243,11 @@ impl Discovery<'_> {
             if let Some(border) = self.border.filter(|_| HAS_BORDER) {
                 let _ = NdpOption::BorderRouter(border).emit(&mut w);
             }
+            let offer = self.offer();
+            if let Some(router) = offer {
+                let _ = NdpOption::RestoresTcp { router }.emit(&mut w);
+            }
+            self.offer.tell(offer);
         }
         let _ = NdpOption::Mtu(IPV6_MTU_MIN as u32).emit(&mut w);
         if self.takes_registrations() {

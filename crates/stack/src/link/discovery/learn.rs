@@ -55,7 +55,15 @@ impl Discovery<'_> {
             change: self.change(&advertisement),
             to_one,
         };
-        if !self.solicitor.on_advertisement(addr, said, now, rng) {
+        let is_taken = self.solicitor.on_advertisement(addr, said, now, rng);
+        let is_its_own = to_one && self.solicitor.router() == Some(&addr);
+        let is_offer_news = lease > Duration::ZERO
+            && (is_taken || is_its_own)
+            && self.hear_offer(summary.offer, neighbour);
+        if is_offer_news && ip.forwards() {
+            self.announce(queue, ip, now);
+        }
+        if !is_taken {
             return match self.is_older(summary.border.as_ref()) {
                 true => Err(PacketDrop::BadNdp),
                 false => Ok(()),
@@ -275,6 +283,8 @@ struct Summary {
     has_contexts: bool,
     /// Whether the router announces support of EARO (RFC 8505 §6.1).
     knows_earo: bool,
+    /// The border router that restores compressed TCP headers.
+    offer: Option<Iid>,
 }
 
 impl Summary {
@@ -284,6 +294,7 @@ impl Summary {
             border: None,
             has_contexts: false,
             knows_earo: false,
+            offer: None,
         };
         let mut shortest_s = u32::from(advertisement.router_lifetime_s);
         for option in advertisement.options.iter() {
@@ -298,6 +309,10 @@ impl Summary {
                 NdpOption::BorderRouter(border) if HAS_BORDER => {
                     summary.border = summary.border.or(Some(border));
                     u32::from(border.lifetime_min) * 60
+                }
+                NdpOption::RestoresTcp { router } => {
+                    summary.offer = summary.offer.or(Some(router));
+                    0
                 }
                 NdpOption::Other {
                     kind: CAPABILITIES,

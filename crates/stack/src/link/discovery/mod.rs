@@ -24,6 +24,7 @@
 
 mod advertise;
 mod learn;
+mod offer;
 mod register;
 
 use super::mesh::packet_meta::PacketMeta;
@@ -46,6 +47,7 @@ use crate::wire::ndp::{BorderRouter, NdpOption, NdpOptions};
 use crate::wire::same;
 use advertise::{Answer, OPTIONS_LEN_MAX};
 use core::net::Ipv6Addr;
+use offer::Offer;
 
 /// The token bucket of answers to solicitations: a burst, for neighbours that all start together,
 /// and the milliseconds for each further answer. Joining neighbours do not solicit more often.
@@ -106,6 +108,8 @@ pub(super) struct Discovery<'m> {
     advertised_digest: u32,
     /// The prefixes that header compression may elide (RFC 6282 §3.1.2).
     pub(super) contexts: Contexts,
+    /// Whether compressed TCP headers are restored on the way up.
+    offer: Offer,
     registering_node: RegisteringNode,
     /// Whether the router knows EARO.
     is_router_extended: bool,
@@ -157,6 +161,7 @@ impl<'m> Discovery<'m> {
             border: None,
             advertised_digest: 0,
             contexts: Contexts::default(),
+            offer: Offer::NONE,
             registering_node: RegisteringNode::new(),
             is_router_extended: false,
             neighbors: NeighborCache::new(registrations),
@@ -384,6 +389,7 @@ impl<'m> Discovery<'m> {
         now: Instant,
         rng: &mut Rng,
     ) {
+        self.ask_for_offer(now);
         match self.solicitor.poll(now, rng) {
             None => {}
             Some(Due::Expired) => {
@@ -418,6 +424,7 @@ impl<'m> Discovery<'m> {
             self.has_lost_route |= ip.clear_default_route(self.id);
         }
         self.contexts.stop_compressing();
+        self.offer.end();
         self.registering_node.stop();
     }
 

@@ -124,6 +124,8 @@ pub struct Mesh<'m> {
     outgoing_class: Class,
     /// Since when that packet has been here, as its frames count it.
     outgoing_since: Instant,
+    /// What its TCP header began with before it was compressed: ports and sequence number.
+    outgoing_head: [u8; 8],
     /// The tag of a packet that was given up on its link, until its source has got an error.
     undelivered: Option<u16>,
     datagrams: Datagrams<'m>,
@@ -203,6 +205,7 @@ impl<'m> Mesh<'m> {
             outgoing: Fragmenter::new(memory.outgoing),
             outgoing_class: Class::Control,
             outgoing_since: Instant::ORIGIN,
+            outgoing_head: [0; 8],
             undelivered: None,
             datagrams: Datagrams::new(records, bodies, body_len, any_order, &mut rng.derive()),
             queue: PacketQueue::new(memory.queue),
@@ -257,8 +260,29 @@ impl<'m> Mesh<'m> {
 
     /// Turns TCP header compression on, before the link is given to a node, whose TCP then
     /// keeps its windows short; a build without the feature `tcphc` leaves it off.
+    ///
+    /// Where compression is agreed ([`Config::learned`](crate::tcphc::Config::learned)), a border
+    /// router offers it from then on in its advertisements.
     pub fn set_tcphc(&mut self, tcphc: &'m mut Tcphc<'m>) {
+        if tcphc.is_offering() {
+            self.discovery.offer_own();
+        }
         self.tcphc = Some(tcphc);
+        self.pass_offer();
+    }
+
+    /// Where no advertisement comes, as in a mesh whose routes are set by hand: the border router
+    /// with this link address restores compressed TCP headers, and all relays up to it pass them.
+    pub fn set_tcphc_offer(&mut self, router: LinkAddr) {
+        self.discovery.set_offer(router);
+        self.pass_offer();
+    }
+
+    /// Lets the compressor know what this node's router offers.
+    fn pass_offer(&mut self) {
+        if let Some(tcphc) = self.tcphc.as_deref_mut() {
+            tcphc.set_offer(self.discovery.offer());
+        }
     }
 
     /// TCP header compression, where it is on.

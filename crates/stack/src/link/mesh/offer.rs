@@ -57,7 +57,7 @@ impl Mesh<'_> {
             let flow = flow(segments.header.src, segments.header.dst);
             match ports {
                 None => tcphc.would_carry(&flow, now),
-                Some(ports) => tcphc.carries(&flow, ports),
+                Some(ports) => tcphc.carries(&flow, ports, now),
             }
         })
     }

@@ -16,10 +16,12 @@ use crate::link::arrival::{Pulled, Report, TcpEgress, Undelivered};
 use crate::lowpan::{HeaderForms, LinkPair, TcpForm, compressed_header_len};
 use crate::mac::{self, Class, Frame, Outcome};
 use crate::random::Rng;
+use crate::tcphc;
 use crate::time::{Duration, Instant};
-use crate::wire::ipv6::Header;
+use crate::wire::cursor::copy;
+use crate::wire::ipv6::{HEADER_LEN, Header};
 use crate::wire::lowpan_frag::FIRST_LEN;
-use crate::wire::tcphc;
+use crate::wire::{LinkAddr, tcphc as wire};
 
 impl<'m> Mesh<'m> {
     /// The radio's next action; `None` where there is nothing now, or a report to take first.
@@ -36,6 +38,7 @@ impl<'m> Mesh<'m> {
     ) -> Option<mac::Action> {
         self.datagrams.expire(now);
         self.poll_discovery(ip, now, rng);
+        self.pass_offer();
         #[cfg(feature = "thread")]
         self.poll_thread(ip, now, rng);
         self.end_entering_deadline();
@@ -81,6 +84,7 @@ impl<'m> Mesh<'m> {
             buffer,
             last_hop,
             form,
+            head: self.outgoing_head,
             #[cfg(feature = "rpl")]
             is_step_lost,
         }))
@@ -360,10 +364,6 @@ impl<'m> Mesh<'m> {
         };
         #[cfg(feature = "thread")]
         let neighbour = self.taker(neighbour);
-        let link = LinkPair {
-            src: self.mac.source_to(neighbour),
-            dst: neighbour,
-        };
         // A header that another node has compressed has been ageing since its arrival.
         let since = match meta.egress {
             TcpEgress::As(TcpForm::Compressed) => meta.since(now),
@@ -373,46 +373,35 @@ impl<'m> Mesh<'m> {
             self.outgoing.discard();
             return ip.counters.count(ip::PacketDrop::TooOld);
         }
-        let contexts = &self.discovery.contexts;
-        let header_len = compressed_header_len(&header, link, contexts);
-        let next = NextHop {
-            interface: self.discovery.id,
-            neighbour: to,
-        };
-        let inserted = InsertedHeaders::of(ip, &header, next, &meta);
+        let departure = self.departure(ip, &header, (to, neighbour), &meta);
         self.settings.pacing.note_down(match meta.way {
             // It stands at its next step already.
             RplDirection::Routed => Some(hops_left(self.outgoing.buffer()).saturating_add(1)),
-            RplDirection::Begins | RplDirection::Up { .. } => inserted.hops(),
+            RplDirection::Begins | RplDirection::Up { .. } => departure.inserted.hops(),
         });
-        let slack = match inserted.grows(contexts) {
-            true => ROUTED_SLACK,
-            false => growth(&header, link, contexts, header_len),
-        };
         let tag = self.datagrams.new_tag();
         // A packet on a source route is for its next step, and goes further from there.
         let goes_further =
             meta.way == RplDirection::Routed && hops_left(self.outgoing.buffer()) > 0;
         if !goes_further
             && matches!(&to, Neighbour::One(to) if ip::has_iid(&header.dst, to))
-            && is_on_link(ip, next.interface, header.dst)
+            && is_on_link(ip, self.discovery.id, header.dst)
         {
             self.last_hops.note(tag, meta.class == Class::Control);
         }
-        let len_max = self.mac.payload_len_max(neighbour);
         let tcp = match meta.egress {
             TcpEgress::As(form) => form,
-            TcpEgress::Begins(_) if !tcphc::IS_SUPPORTED => TcpForm::Plain,
-            TcpEgress::Begins(origin) => {
-                let others = FIRST_LEN + header_len + slack + inserted.compressed_len(contexts);
-                let room = len_max.saturating_sub(others);
-                let packet = self.outgoing.buffer().get_mut(..len).unwrap_or_default();
-                let tcphc = self.tcphc.as_deref_mut();
-                tcp_headers::compress(tcphc, (&header, packet), origin, room, now)
-            }
+            TcpEgress::Begins(origin) => self.compress(len, (&header, &departure), origin, now),
         };
+        let Departure {
+            link,
+            inserted,
+            slack,
+            len_max,
+            ..
+        } = departure;
         let outgoing = &mut self.outgoing;
-        let len = match inserted.put_on(ip, next.interface, &header, (outgoing.buffer(), len)) {
+        let len = match inserted.put_on(ip, self.discovery.id, &header, (outgoing.buffer(), len)) {
             Ok(len) => len,
             Err(reason) => {
                 outgoing.discard();
@@ -425,6 +414,72 @@ impl<'m> Mesh<'m> {
         debug_assert!(started.is_ok(), "queues hold no empty packets");
         self.outgoing_class = meta.class;
         self.outgoing_since = since;
+    }
+}
+
+/// How a packet leaves: over which link, and with how much beside its IPv6 packet.
+pub(super) struct Departure {
+    link: LinkPair,
+    inserted: InsertedHeaders,
+    /// Bytes of the compressed IPv6 header, and by how many it may grow on later hops.
+    header_len: usize,
+    slack: usize,
+    /// The longest payload of a frame.
+    len_max: usize,
+}
+
+impl Mesh<'_> {
+    /// How a packet leaves for the neighbour `to`, with its link address.
+    pub(super) fn departure(
+        &self,
+        ip: &Ip<'_>,
+        header: &Header,
+        (to, neighbour): (Neighbour, LinkAddr),
+        meta: &PacketMeta,
+    ) -> Departure {
+        let contexts = &self.discovery.contexts;
+        let link = LinkPair {
+            src: self.mac.source_to(neighbour),
+            dst: neighbour,
+        };
+        let header_len = compressed_header_len(header, link, contexts);
+        let next = NextHop {
+            interface: self.discovery.id,
+            neighbour: to,
+        };
+        let inserted = InsertedHeaders::of(ip, header, next, meta);
+        let slack = match inserted.grows(contexts) {
+            true => ROUTED_SLACK,
+            false => growth(header, link, contexts, header_len),
+        };
+        Departure {
+            link,
+            inserted,
+            header_len,
+            slack,
+            len_max: self.mac.payload_len_max(neighbour),
+        }
+    }
+
+    /// Compresses the TCP header of the packet of `len` bytes in the fragmenter's buffer.
+    pub(super) fn compress(
+        &mut self,
+        len: usize,
+        (header, departure): (&Header, &Departure),
+        origin: tcphc::Origin,
+        now: Instant,
+    ) -> TcpForm {
+        if !wire::IS_SUPPORTED {
+            return TcpForm::Plain;
+        }
+        let inserted_len = departure.inserted.compressed_len(&self.discovery.contexts);
+        let others = FIRST_LEN + departure.header_len + departure.slack + inserted_len;
+        let room = departure.len_max.saturating_sub(others);
+        let packet = self.outgoing.buffer().get_mut(..len).unwrap_or_default();
+        let segment = packet.get(HEADER_LEN..).unwrap_or_default();
+        copy(&mut self.outgoing_head, segment);
+        let tcphc = self.tcphc.as_deref_mut();
+        tcp_headers::compress(tcphc, (header, packet), origin, room, now)
     }
 }
 

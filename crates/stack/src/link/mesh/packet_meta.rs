@@ -83,6 +83,12 @@ impl PacketMeta {
         (self.egress, self.way) == (other.egress, other.way)
     }
 
+    /// The same, of a packet that goes on in this form.
+    #[cfg(feature = "sleepy")]
+    pub(super) const fn going(self, egress: TcpEgress) -> Self {
+        Self { egress, ..self }
+    }
+
     /// The same, of a packet that is queued now.
     #[cfg(feature = "sleepy")]
     pub(in crate::link) const fn since_now(self, now: Instant) -> Self {

@@ -115,7 +115,7 @@ fn errors_quote_nothing_of_a_compressed_header() {
 fn a_relay_passes_nothing_on_that_is_too_old() {
     for relaying in [Relaying::Fragments, Relaying::Reassembly] {
         let delay = mac::config::RETRY_DELAY_MAX;
-        let mut world = World::build(3, relaying, delay, 8, &[0, 3]);
+        let mut world = World::build(3, relaying, delay, 8, (&[0, 3], false));
         let now = world.now;
         let tcp = world.nodes[4].tcp_mut();
         let listener = tcp.listen(None, 9, &SETTINGS).unwrap();
@@ -180,6 +180,136 @@ fn windows_of_compressed_connections_are_short() {
                 let is_short = !compressing.is_empty();
                 assert_eq!(window, if is_short { 16_384 } else { 65_535 }, "{node}");
             }
+        }
+    }
+}
+
+/// What is agreed between a mote and its border router.
+mod agreed {
+    use super::super::discovery::advertise_to;
+    use super::*;
+
+    const FAR: usize = 3;
+
+    fn chain(ends: &[usize]) -> World {
+        World::agreeing(FAR, Relaying::Fragments, ends)
+    }
+
+    /// Advertisements that a node sent, and how many of them offer to restore headers.
+    fn offers(world: &World, node: usize) -> bool {
+        let option = *b"TCPHC\x01";
+        let mut frames = world.frames.iter().filter(|(n, _)| *n == node);
+        frames.any(|(_, frame)| frame.windows(option.len()).any(|bytes| bytes == option))
+    }
+
+    #[test]
+    fn a_stream_to_or_from_the_host_or_the_router_is_compressed() {
+        for relaying in [Relaying::Fragments, Relaying::Reassembly] {
+            for (from, to) in [(FAR, 4), (4, FAR), (FAR, 0), (0, FAR)] {
+                let mut world = World::agreeing(FAR, relaying, &[0, FAR]);
+                let target = if to == 4 { HOST } else { global(to) };
+                transfer(&mut world, from, to, target, &bytes(6_000));
+                no_header_was_refused(&world);
+                for end in [0, FAR] {
+                    let [full, _, compressed, plain] = sent(&world, end);
+                    // The SYN of a host, and of the border router itself, is plain.
+                    let opens = end == 0 && to == FAR;
+                    let opening = 1 - u32::from(opens);
+                    assert!((opening..=3).contains(&full), "{from} to {to}: {full}");
+                    assert!(compressed >= 5, "{from} to {to}: {compressed}");
+                    assert_eq!(plain, u32::from(opens), "{from} to {to}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_offer_goes_from_router_to_router_and_only_from_there() {
+        for (ends, is_offered) in [(&[0, FAR][..], true), (&[0], true), (&[1, 2, FAR], false)] {
+            let world = chain(ends);
+            for node in 0..FAR {
+                assert_eq!(offers(&world, node), is_offered, "{ends:?} {node}");
+            }
+        }
+    }
+
+    #[test]
+    fn between_motes_and_to_plain_motes_all_is_plain() {
+        for (ends, from, to) in [
+            (&[0, 1, FAR][..], FAR, 1),
+            (&[0, 1], FAR, 4),
+            (&[0, 1], 4, FAR),
+            (&[1, FAR], FAR, 4),
+            (&[1, FAR], 4, FAR),
+        ] {
+            let mut world = chain(ends);
+            let target = if to == 4 { HOST } else { global(to) };
+            transfer(&mut world, from, to, target, &bytes(3_000));
+            for node in 0..=FAR {
+                let [full, mostly, compressed, _] = sent(&world, node);
+                assert_eq!([full, mostly, compressed], [0; 3], "{ends:?} {node}");
+            }
+        }
+    }
+
+    /// A part of the way that does not pass such headers takes the offer from all below.
+    #[test]
+    fn an_offer_that_ends_ends_all_the_way_down() {
+        let mut world = chain(&[0, FAR]);
+        let to = ip::link_local(link(1).iid());
+        let lifetime = Advertised::LIFETIME.as_secs();
+        let prefixes = [(MESH, lifetime)];
+        advertise_to(&mut world, (0, 0), to, lifetime as u16, &prefixes);
+        world.run_for(Duration::from_secs(5));
+        transfer(&mut world, FAR, 4, HOST, &bytes(3_000));
+        let [full, mostly, compressed, plain] = sent(&world, FAR);
+        assert_eq!([full, mostly, compressed], [0; 3]);
+        assert!(plain > 5);
+    }
+
+    /// After a lost SYN the first timeout is three seconds (RFC 6298 §5.7); a segment that its own
+    /// link gave up does not wait for it, whatever its header became.
+    #[test]
+    fn what_its_own_link_gives_up_is_sent_again_soon() {
+        static BARE: tcp::Config = tcp::Config {
+            timestamps: false,
+            ..SETTINGS
+        };
+        for ends in [&[][..], &[0, 1]] {
+            let mut world = World::agreeing(1, Relaying::Fragments, ends);
+            let (host, now) = (world.host(), world.now);
+            let buffers = || Buffers::new(memory(0, 2048), memory(0, 2304));
+            let listener = world.nodes[host].tcp_mut().listen(None, 9, &BARE).unwrap();
+            world.deaf = Some((0, now..now + Duration::from_millis(900)));
+            let sender = world.nodes[1].connect((HOST, 9), buffers(), &BARE, now);
+            world.run_for(Duration::from_secs(4));
+            let now = world.now;
+            let tcp = world.nodes[host].tcp_mut();
+            let receiver = tcp.accept(listener, buffers(), now).unwrap();
+            world.deaf = Some((0, now..now + Duration::from_millis(700)));
+            let tcp = world.nodes[1].tcp_mut();
+            tcp.send(sender.unwrap(), &bytes(60), now).unwrap();
+            world.run_for(Duration::from_millis(2_000));
+            let received = world.nodes[host].tcp_mut().recv(receiver, &mut [0; 512]);
+            assert_eq!(received, Ok(60), "{ends:?}");
+            let [_, mostly, compressed, _] = sent(&world, 1);
+            assert_eq!(mostly + compressed > 0, !ends.is_empty());
+        }
+    }
+
+    #[test]
+    fn whatever_frame_is_lost_the_stream_goes_on() {
+        for lost in 0..40 {
+            let mut world = World::agreeing(2, Relaying::Fragments, &[0, 2]);
+            let span = world.now..world.now + Duration::from_millis(60 * lost);
+            world.lose = Some(lost as usize);
+            world.deaf = Some((1, span));
+            let (from, to) = if lost % 2 == 0 { (2, 3) } else { (3, 2) };
+            let target = if to == 3 { HOST } else { global(2) };
+            transfer(&mut world, from, to, target, &bytes(4_000));
+            let [_, _, compressed, _] = sent(&world, 2);
+            // After a second the SYN was repeated twice, and the second time it was plain.
+            assert!(compressed > 0 || lost > 16, "{lost}");
         }
     }
 }

@@ -99,7 +99,7 @@ fn confirm(world: &mut World, router_s: u16, prefixes: &[(Ipv6Addr, u32)]) {
 }
 
 /// As [`advertise`], to one or all; nobody has reacted yet.
-fn advertise_to(
+pub(super) fn advertise_to(
     world: &mut World,
     (by, of): (usize, usize),
     to: Ipv6Addr,

@@ -30,7 +30,7 @@ fn a_mesh(n: usize, compresses: bool) -> Link<'static> {
         && compresses
     {
         let end = if n == 1 { 0 } else { n };
-        mesh.set_tcphc(tcphc_table(end, &mut rng));
+        mesh.set_tcphc(tcphc_table(end, false, &mut rng));
     }
     mesh
 }

@@ -146,13 +146,15 @@ fn memory_for(frames: usize, (bodies, packet_len_max): (usize, usize)) -> MeshMe
     }
 }
 
-fn tcphc_table(n: usize, rng: &mut Rng) -> &'static mut Tcphc<'static> {
+/// A compressor of a border router, node 0, or a mote; `learned`: it agrees on compression.
+fn tcphc_table(n: usize, learned: bool, rng: &mut Rng) -> &'static mut Tcphc<'static> {
     let config = tcphc::Config {
         end: match n {
             0 => tcphc::End::Router,
             _ => tcphc::End::Mote,
         },
         quiet: Duration::ZERO,
+        learned,
         ..tcphc::Config::default()
     };
     let contexts = memory(tcphc::Context::EMPTY, 4);
@@ -212,7 +214,14 @@ impl World {
 
     /// A chain in which these nodes compress TCP headers.
     fn compressing(hops: usize, relaying: Relaying, ends: &[usize]) -> Self {
-        Self::build(hops, relaying, mac::config::RETRY_DELAY_MAX, 32, ends)
+        let delay = mac::config::RETRY_DELAY_MAX;
+        Self::build(hops, relaying, delay, 32, (ends, false))
+    }
+
+    /// A chain in which these nodes compress TCP headers towards those that they agree with.
+    fn agreeing(hops: usize, relaying: Relaying, ends: &[usize]) -> Self {
+        let delay = mac::config::RETRY_DELAY_MAX;
+        Self::build(hops, relaying, delay, 32, (ends, true))
     }
 
     fn with_queue(
@@ -221,7 +230,7 @@ impl World {
         retry_delay_max: Duration,
         slots: usize,
     ) -> Self {
-        Self::build(hops, relaying, retry_delay_max, slots, &[])
+        Self::build(hops, relaying, retry_delay_max, slots, (&[], false))
     }
 
     fn build(
@@ -229,7 +238,7 @@ impl World {
         relaying: Relaying,
         retry_delay_max: Duration,
         slots: usize,
-        compressing: &[usize],
+        (compressing, agrees): (&[usize], bool),
     ) -> Self {
         let mut nodes = Vec::new();
         for n in 0..=hops {
@@ -255,7 +264,7 @@ impl World {
             if let Link::Mesh(radio) = &mut interface
                 && compressing.contains(&n)
             {
-                radio.set_tcphc(tcphc_table(n, &mut rng));
+                radio.set_tcphc(tcphc_table(n, agrees, &mut rng));
             }
             let mut interfaces = std::vec![interface];
             if n == 0 {

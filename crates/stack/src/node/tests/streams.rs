@@ -73,9 +73,9 @@ fn the_mss_fills_its_frames_and_relays_never_find_a_fragment_too_long() {
 }
 
 /// How long after `span` in which its router is deaf a mote's segment arrives, sent when that span
-/// begins.
-fn arrives_after(span: Duration) -> Duration {
-    let mut world = World::chain(1, Relaying::Fragments);
+/// begins; `compressing`: the nodes that compress headers.
+fn arrives_after(span: Duration, compressing: &[usize]) -> Duration {
+    let mut world = World::agreeing(1, Relaying::Fragments, compressing);
     let (host, now) = (world.host(), world.now);
     let buffers = || Buffers::new(memory(0, 2048), memory(0, 2304));
     let listener = world.nodes[host].tcp_mut().listen(None, 9, &SETTINGS);
@@ -113,8 +113,10 @@ fn what_its_own_link_gives_up_takes_a_doubling_back() {
         (7_900, 1_300),
         (16_000, 4_000),
     ] {
-        let waited = arrives_after(Duration::from_millis(ms));
-        assert!(waited < Duration::from_millis(most_ms), "{ms}: {waited:?}");
+        for compressing in [&[][..], &[0, 1]] {
+            let waited = arrives_after(Duration::from_millis(ms), compressing);
+            assert!(waited < Duration::from_millis(most_ms), "{ms}: {waited:?}");
+        }
     }
 }
 

@@ -725,16 +725,6 @@ fn a_timestamp_confirms_the_echo_that_went_with_it() {
     assert_eq!(width(next_ack(&mut scene).timestamps.unwrap().1), 8);
 }
 
-/// After three offers in vain the node waits an hour.
-#[test]
-fn an_hour_without_an_offer_is_an_hour() {
-    for (second, may) in [(3_599, false), (3_600, true)] {
-        let mut peers = Peers::new();
-        assert!((1..=3).all(|end| peers.may_offer(7, end, at(0))));
-        assert_eq!(peers.may_offer(7, 4, at(second)), may, "{second}");
-    }
-}
-
 /// Section 1: the high byte of a window alone, which no compressor here sends.
 #[test]
 fn the_high_byte_of_a_window_is_understood() {

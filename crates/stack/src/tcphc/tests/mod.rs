@@ -1,10 +1,11 @@
 //! The compressor and decompressor against each other.
 
+mod agreed;
 mod bounds;
 mod breaks;
 mod cures;
 mod driver;
-mod learned;
+
 mod overhear;
 mod table;
 mod vectors;

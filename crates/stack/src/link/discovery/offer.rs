@@ -1,0 +1,256 @@
+//! The offer to restore compressed TCP headers, on its way from the border router to the motes.
+//!
+//! Purpose: a border router that restores them says so in its advertisements, and a router passes
+//! that on only while its own router says so, too. So a mote that hears it knows that every relay
+//! on its way up passes such headers. Place: beside prefix and contexts; the link hands the offer
+//! to its compressor. Left out: what is compressed towards whom, which is the compressor's.
+//! Source: `docs/reference/tcphc.md`, section 7.
+
+use super::Discovery;
+use crate::ip::Iid;
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+
+/// What is known of the offer.
+#[derive(Debug)]
+pub(super) struct Offer {
+    /// The identifier of the border router that restores headers.
+    router: Option<Iid>,
+    /// The neighbour that said so; `None`: this node itself, or the network's setup.
+    from: Option<Iid>,
+    /// Whether this node's last advertisement said so.
+    told: Option<bool>,
+}
+
+impl Offer {
+    pub(super) const NONE: Self = Self {
+        router: None,
+        from: None,
+        told: None,
+    };
+
+    /// Notes what an advertisement of this node says.
+    pub(super) const fn tell(&mut self, said: Option<Iid>) {
+        self.told = Some(said.is_some());
+    }
+
+    /// The neighbour that said so has gone, or another one took its place.
+    pub(super) fn end(&mut self) {
+        self.router.take_if(|_| self.from.is_some());
+    }
+}
+
+impl Discovery<'_> {
+    /// The border router that restores headers of this node and of those below it.
+    pub(in crate::link) fn offer(&self) -> Option<Iid> {
+        let from = self.offer.from.as_ref();
+        let is_way_up = from.is_none_or(|from| self.solicitor.is_way_up(from));
+        self.offer.router.filter(|_| is_way_up)
+    }
+
+    /// Headers are restored by `router`: this node, or the one that the network's setup names.
+    pub(in crate::link) const fn set_offer(&mut self, router: LinkAddr) {
+        self.offer.router = Some(router.iid());
+        self.offer.from = None;
+    }
+
+    /// This node restores headers.
+    pub(in crate::link) const fn offer_own(&mut self) {
+        self.set_offer(self.source);
+    }
+
+    /// The router `from` offers this; returns whether neighbours were told something else.
+    pub(super) fn hear_offer(&mut self, said: Option<Iid>, from: Iid) -> bool {
+        if self.offer.from.is_some() || self.offer.router.is_none() {
+            self.offer.router = said;
+            self.offer.from = Some(from);
+        }
+        let now = self.offer().is_some();
+        self.offer.told.is_some_and(|told| told != now)
+    }
+
+    /// RPL has another parent than the one whose offer is known: it is asked for its own.
+    pub(super) fn ask_for_offer(&mut self, now: Instant) {
+        if self.offer.router.is_some() && self.offer().is_none() {
+            self.solicitor.hasten(now);
+        }
+    }
+}
+
+#[cfg(all(test, feature = "rpl"))]
+mod tests {
+    use super::super::{Received, Settings};
+    use super::*;
+    use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour};
+    use crate::random::Rng;
+    use crate::storage::packet_queue::PacketQueue;
+    use crate::time::Duration;
+    use crate::wire::cursor::Writer;
+    use crate::wire::icmpv6::{Message, RouterAdvertisement};
+    use crate::wire::ipv6;
+    use crate::wire::ndp::{NdpOption, NdpOptions, PrefixInformation};
+    use core::net::Ipv6Addr;
+
+    const ROUTER: Iid = [2, 0, 0, 0xff, 0xfe, 0, 0, 9];
+    const PARENTS: [Iid; 2] = [[2, 0, 0, 0, 0, 0, 0, 7], [2, 0, 0, 0, 0, 0, 0, 8]];
+
+    struct Mote {
+        discovery: Discovery<'static>,
+        queue: PacketQueue<'static>,
+        ip: Ip<'static>,
+        now: Instant,
+        rng: Rng,
+    }
+
+    impl Mote {
+        /// A mote that RPL leads.
+        fn new() -> Self {
+            let settings = Settings {
+                source: LinkAddr::Extended([2, 0, 0, 0, 0, 0, 0, 5]),
+                eui64: [2, 0, 0, 0, 0, 0, 0, 5],
+                solicits: true,
+                registers: false,
+                router: None,
+                advertised: None,
+            };
+            let mut mote = Self {
+                discovery: Discovery::new(settings, &mut []),
+                queue: PacketQueue::new(std::vec![0; 4_096].leak()),
+                ip: Ip::new(ip::Config::default(), std::vec![None; 2].leak()),
+                now: Instant::from_micros(1_000_000),
+                rng: Rng::from_seed([1, 2]),
+            };
+            let id = InterfaceId(0);
+            mote.discovery
+                .start(id, &mut mote.queue, &mut mote.ip, mote.now, &mut mote.rng);
+            mote
+        }
+
+        fn follow(&mut self, parent: Iid) {
+            self.discovery.follow(
+                Some(parent),
+                &mut self.queue,
+                &self.ip,
+                self.now,
+                &mut self.rng,
+            );
+        }
+
+        /// Its parent's advertisement, to it alone, with these options behind the prefix.
+        fn hear(&mut self, from: Iid, options: &[NdpOption<'_>]) {
+            let lifetime_s = 7_200;
+            let prefix = NdpOption::Prefix(PrefixInformation {
+                prefix_len: 64,
+                on_link: false,
+                autonomous: true,
+                router_address: false,
+                valid_lifetime_s: lifetime_s,
+                preferred_lifetime_s: lifetime_s,
+                prefix: Ipv6Addr::new(0xfd00, 0, 0, 9, 0, 0, 0, 0),
+            });
+            let mut bytes = [0; 128];
+            let mut w = Writer::new(&mut bytes);
+            for option in [prefix].iter().chain(options) {
+                option.emit(&mut w).unwrap();
+            }
+            let len = w.written();
+            let message = Message::RouterAdvertisement(RouterAdvertisement {
+                hop_limit: 64,
+                flags: 0,
+                router_lifetime_s: lifetime_s as u16,
+                reachable_ms: 0,
+                retransmit_ms: 0,
+                options: NdpOptions::parse(&bytes[..len]).unwrap(),
+            });
+            let header = ipv6::Header {
+                traffic_class: ipv6::TrafficClass(0),
+                flow_label: 0,
+                payload_len: 0,
+                next_header: 58,
+                hop_limit: 255,
+                src: ip::link_local(from),
+                dst: ip::link_local([2, 0, 0, 0, 0, 0, 0, 5]),
+            };
+            let ingress = Ingress {
+                interface: InterfaceId(0),
+                from: Neighbour::One(from),
+                to_all: false,
+                option: None,
+                signal_dbm: -60,
+            };
+            let received = Received {
+                header: &header,
+                message: &message,
+                ingress: &ingress,
+                is_trusted: true,
+            };
+            let heard = self.discovery.on_message(
+                received,
+                &mut self.queue,
+                &mut self.ip,
+                self.now,
+                &mut self.rng,
+            );
+            assert_eq!(heard, Ok(()));
+        }
+
+        /// How many packets it sends in a minute.
+        fn sends(&mut self) -> usize {
+            let mut sent = 0;
+            for _ in 0..60 {
+                self.now += Duration::from_secs(1);
+                self.discovery
+                    .poll(&mut self.queue, &mut self.ip, self.now, &mut self.rng);
+                while self.queue.pop() {
+                    sent += 1;
+                }
+            }
+            sent
+        }
+    }
+
+    const OFFER: NdpOption<'_> = NdpOption::RestoresTcp { router: ROUTER };
+
+    #[test]
+    fn an_offer_counts_for_the_parent_that_made_it() {
+        let mut mote = Mote::new();
+        mote.follow(PARENTS[0]);
+        mote.hear(PARENTS[0], &[OFFER]);
+        assert_eq!(mote.discovery.offer(), Some(ROUTER));
+        mote.sends();
+        assert_eq!(mote.sends(), 0, "it has nothing to ask for");
+        // Another parent is asked, at most once a minute.
+        mote.follow(PARENTS[1]);
+        assert_eq!(mote.discovery.offer(), None);
+        assert!((1..=2).contains(&mote.sends()));
+        mote.hear(PARENTS[1], &[OFFER]);
+        assert_eq!(mote.discovery.offer(), Some(ROUTER));
+        // It withdraws the offer; a stranger makes none.
+        mote.hear(PARENTS[1], &[]);
+        mote.hear(PARENTS[0], &[OFFER]);
+        assert_eq!(mote.discovery.offer(), None);
+        mote.follow(PARENTS[0]);
+        mote.sends();
+        assert_eq!(mote.sends(), 0, "no offer is missed");
+    }
+
+    /// What is repeated counts once, and what is of another kind not at all.
+    #[test]
+    fn the_first_offer_of_an_advertisement_counts() {
+        let other = NdpOption::RestoresTcp { router: [1; 8] };
+        let foreign = NdpOption::Other {
+            kind: 253,
+            body: &[7; 14],
+        };
+        for (options, expected) in [
+            (&[foreign, OFFER, other][..], Some(ROUTER)),
+            (&[OFFER, OFFER], Some(ROUTER)),
+            (&[foreign], None),
+        ] {
+            let mut mote = Mote::new();
+            mote.follow(PARENTS[0]);
+            mote.hear(PARENTS[0], options);
+            assert_eq!(mote.discovery.offer(), expected);
+        }
+    }
+}
