@@ -20,6 +20,8 @@ impl Mac<'_> {
     }
 
     /// The source address of this interface's data frames.
+    // Not inlined: one copy for its callers spares a mote 330 B, one with all parts 530 B.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn source(&self) -> LinkAddr {
         match self.config.short {
             Some(short) if self.config.short_source => LinkAddr::Short(short),
