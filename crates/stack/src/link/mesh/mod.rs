@@ -374,6 +374,9 @@ impl<'m> Mesh<'m> {
         self.mac.poll_acknowledgment(now, out)
     }
 
+    // Out of line: inside its one caller, the two fight for registers; that costs a router with RPL
+    // 300 B.
+    #[inline(never)]
     pub(super) fn on_discovery(
         &mut self,
         (header, message): (&Header, &Message<'_>),
