@@ -178,6 +178,7 @@ impl<'m> Mesh<'m> {
         rng: &mut Rng,
     ) -> Self {
         mac.retry_doubles |= config.pacing.is_measured();
+        let (source, eui64) = (mac.source(), mac.extended);
         let mac = Mac::of(mac, radio, memory.frames, memory.neighbors, rng);
         let (records, bodies) = (memory.records, memory.bodies);
         let body_len = memory.body_len;
@@ -186,8 +187,8 @@ impl<'m> Mesh<'m> {
         Self {
             discovery: {
                 let settings = Settings {
-                    source: mac.source(),
-                    eui64: mac.config().extended,
+                    source,
+                    eui64,
                     solicits: config.solicits,
                     registers: config.registers,
                     router: config.parent.map(LinkAddr::iid),
