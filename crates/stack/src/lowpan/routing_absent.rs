@@ -4,8 +4,8 @@ use super::contexts::Contexts;
 use super::restored::{DecompressError, Restored};
 use super::{Encapsulation, LinkPair, PartlyCompressed};
 use crate::wire::cursor::{Full, Writer};
-use crate::wire::rpl_option::Rpi;
 use crate::wire::lowpan_iphc;
+use crate::wire::rpl_option::Rpi;
 
 /// How much more of a packet there is than fragment headers number: they number all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
