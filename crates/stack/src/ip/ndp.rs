@@ -434,10 +434,13 @@ impl Solicitor {
         if self.next_deadline().is_none_or(|at| now < at) {
             return None;
         }
-        match self.state {
+        match &mut self.state {
             State::Idle => None,
-            State::Asking { sent, .. } => Some(self.ask_on(sent, now)),
-            State::Bound { expires, .. } if now >= expires => {
+            State::Asking { sent, .. } => {
+                let sent = *sent;
+                Some(self.ask_on(sent, now))
+            }
+            State::Bound { expires, .. } if now >= *expires => {
                 self.start(now, rng);
                 // A node whose router RPL chooses solicits no router while it has no parent.
                 if self.parent.is_none() && !self.is_free() {
@@ -447,10 +450,10 @@ impl Solicitor {
             }
             State::Bound {
                 router,
-                mut refresh,
+                refresh,
                 expires,
-                mut claim,
-                mut may_ask,
+                claim,
+                may_ask,
             } => {
                 if let Some((sent, at)) = &mut self.search
                     && now >= *at
@@ -459,32 +462,27 @@ impl Solicitor {
                     *at = now + pace(*sent);
                     return Some(Due::Solicit(ALL_ROUTERS));
                 }
-                let mut asks = now >= refresh;
+                let router = *router;
+                let mut asks = now >= *refresh;
                 if asks {
-                    refresh = (now + INTERVAL_MAX).min(expires);
+                    *refresh = (now + INTERVAL_MAX).min(*expires);
                 }
-                match &mut claim {
-                    Some(claim) if now >= may_ask && claim.questions < QUESTIONS_MAX => {
-                        claim.questions += 1;
-                        claim.asked = true;
-                        claim.is_acknowledged = false;
+                if now >= *may_ask
+                    && let Some(doubt) = claim
+                {
+                    if doubt.questions < QUESTIONS_MAX {
+                        doubt.questions += 1;
+                        doubt.asked = true;
+                        doubt.is_acknowledged = false;
                         asks = true;
-                        may_ask = now + INTERVAL;
-                    }
-                    Some(claim) if now >= may_ask && claim.is_end && !claim.is_acknowledged => {
+                        *may_ask = now + INTERVAL;
+                    } else if doubt.is_end && !doubt.is_acknowledged {
                         self.start(now, rng);
                         return Some(Due::Expired);
+                    } else {
+                        *claim = None;
                     }
-                    Some(_) if now >= may_ask => claim = None,
-                    _ => {}
                 }
-                self.state = State::Bound {
-                    router,
-                    refresh,
-                    expires,
-                    claim,
-                    may_ask,
-                };
                 asks.then_some(Due::Solicit(router))
             }
         }

@@ -132,13 +132,15 @@ fn compress_headers(
     }
     let mut w = Writer::new(out);
     let mut form = forms.tcp;
-    let begun = routing::begin(
-        (header, payload),
-        (forms.rpi, link),
-        headers < NEXT_HEADERS_MAX,
-        contexts,
-        &mut w,
-    )?;
+    let mut begun = PartlyCompressed {
+        header,
+        rest: payload,
+        encapsulation: Encapsulation::link(link),
+        option: None,
+        unnumbered: Unnumbered::default(),
+    };
+    let routes = headers < NEXT_HEADERS_MAX;
+    routing::begin(&mut begun, forms.rpi, routes, contexts, &mut w)?;
     let header = &begun.header;
     let mut chain = Chain {
         rest: begun.rest,

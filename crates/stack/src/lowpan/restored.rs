@@ -302,21 +302,25 @@ pub(super) fn header_of(
     encapsulation: Encapsulation,
     contexts: &Contexts,
 ) -> Result<ipv6::Header, DecompressError> {
-    Ok(ipv6::Header {
+    let mut header = ipv6::Header {
         traffic_class: iphc.traffic_class,
         flow_label: iphc.flow_label,
         payload_len: 0,
         next_header: following(iphc.next_header, rest)?,
         hop_limit: iphc.hop_limit,
-        src: match &iphc.src {
-            Source::Unspecified => Ipv6Addr::UNSPECIFIED,
-            Source::Unicast(src) => unicast(src, &encapsulation.src, contexts)?,
-        },
-        dst: match &iphc.dst {
-            Destination::Unicast(dst) => unicast(dst, &encapsulation.dst, contexts)?,
-            Destination::Multicast(dst) => multicast(dst, contexts)?,
-        },
-    })
+        src: Ipv6Addr::UNSPECIFIED,
+        dst: Ipv6Addr::UNSPECIFIED,
+    };
+    if let Source::Unicast(src) = &iphc.src {
+        unicast(src, &encapsulation.src, contexts, &mut header.src)?;
+    }
+    match &iphc.dst {
+        Destination::Unicast(dst) => {
+            unicast(dst, &encapsulation.dst, contexts, &mut header.dst)?;
+        }
+        Destination::Multicast(dst) => multicast(dst, contexts, &mut header.dst)?,
+    }
+    Ok(header)
 }
 
 /// The next header value: in line, or that of the NHC in front of `rest`.
@@ -327,13 +331,18 @@ fn following(in_line: Option<u8>, rest: &[u8]) -> Result<u8, lowpan_nhc::ParseEr
     }
 }
 
+/// Writes the address to `addr`: within a result it would be copied twice.
 fn unicast(
     form: &Unicast,
     elided: &[u8; 8],
     contexts: &Contexts,
-) -> Result<Ipv6Addr, DecompressError> {
+    addr: &mut Ipv6Addr,
+) -> Result<(), DecompressError> {
     let (prefix, iid) = match form {
-        Unicast::Full(addr) => return Ok(*addr),
+        Unicast::Full(full) => {
+            *addr = *full;
+            return Ok(());
+        }
         Unicast::Known { prefix, iid } => (prefix, iid),
     };
     let derived;
@@ -349,15 +358,24 @@ fn unicast(
         Prefix::Context(id) => contexts.get(*id).ok_or(DecompressError::Context)?,
         Prefix::LinkLocal => &Context::LINK_LOCAL,
     };
-    Ok(context.expand(iid))
+    *addr = context.expand(iid);
+    Ok(())
 }
 
-fn multicast(form: &Multicast, contexts: &Contexts) -> Result<Ipv6Addr, DecompressError> {
+/// As [`unicast`].
+fn multicast(
+    form: &Multicast,
+    contexts: &Contexts,
+    addr: &mut Ipv6Addr,
+) -> Result<(), DecompressError> {
     let mut octets = [0; 16];
     let [all_ones, first, riid, len, prefix @ .., _, _, _, _] = &mut octets;
     *all_ones = 0xff;
     let (flags, group): (u8, &[u8]) = match form {
-        Multicast::Full(addr) => return Ok(*addr),
+        Multicast::Full(full) => {
+            *addr = *full;
+            return Ok(());
+        }
         Multicast::Bits8(group) => (2, core::slice::from_ref(group)),
         Multicast::Bits32([flags, group @ ..]) => (*flags, group),
         Multicast::Bits48([flags, group @ ..]) => (*flags, group),
@@ -375,5 +393,6 @@ fn multicast(form: &Multicast, contexts: &Contexts) -> Result<Ipv6Addr, Decompre
     *first = flags;
     let at = octets.len().saturating_sub(group.len());
     copy(octets.get_mut(at..).unwrap_or_default(), group);
-    Ok(Ipv6Addr::from(octets))
+    *addr = Ipv6Addr::from(octets);
+    Ok(())
 }

@@ -81,25 +81,18 @@ impl Hops {
 
 /// Writes the routing headers that precede a packet's compressed IPv6 header.
 ///
-/// `header`: the packet's first IPv6 header; `rest`: the bytes after it. `routes`: whether source
-/// routes and tunnels may be written as 6LoRH.
+/// `begun`: the packet, from its first IPv6 header on; then what comes behind the headers that were
+/// written. `routes`: whether source routes and tunnels may be written as 6LoRH.
 #[inline(never)]
-pub(super) fn begin<'p>(
-    (header, rest): (ipv6::Header, &'p [u8]),
-    (rpi, link): (Option<Rpi>, LinkPair),
+pub(super) fn begin(
+    begun: &mut PartlyCompressed<'_>,
+    rpi: Option<Rpi>,
     routes: bool,
     contexts: &Contexts,
     w: &mut Writer<'_>,
-) -> Result<PartlyCompressed<'p>, Full> {
-    let mut begun = PartlyCompressed {
-        header,
-        rest,
-        encapsulation: Encapsulation::link(link),
-        option: None,
-        unnumbered: 0,
-    };
+) -> Result<(), Full> {
     let Some(routing) = contexts.routing() else {
-        return Ok(begun);
+        return Ok(());
     };
     if !routing.is_compressed {
         if let Some(rpi) = rpi {
@@ -107,11 +100,10 @@ pub(super) fn begin<'p>(
             begun.option = Some(option);
             begun.unnumbered = -(OPTION_LEN as i16);
         }
-        return Ok(begun);
+        return Ok(());
     }
-    let outer = &begun.header;
     let path = match routes {
-        true => Path::of((outer, rest), rpi, &routing.root),
+        true => Path::of((&begun.header, begun.rest), rpi, &routing.root),
         false => None,
     };
     let is_written = |path: &Path<'_>| path.is_tunnel || path.hops.len > 0;
@@ -126,6 +118,7 @@ pub(super) fn begin<'p>(
     }
     if let Some(path) = &path {
         if path.is_tunnel {
+            let outer = &begun.header;
             lorh::emit_tunnel(w, outer.hop_limit, &outer.src, &routing.root)?;
             begun.encapsulation = path.encapsulation(&outer.src, begun.encapsulation);
         }
@@ -133,7 +126,7 @@ pub(super) fn begin<'p>(
         begun.unnumbered = path.len as i16;
         begun.rest = path.rest;
     }
-    Ok(begun)
+    Ok(())
 }
 
 /// The routing headers of a packet, as 6LoRH expresses them.

@@ -4,8 +4,8 @@ use super::contexts::Contexts;
 use super::restored::{DecompressError, Restored};
 use super::{Encapsulation, LinkPair, PartlyCompressed};
 use crate::wire::cursor::{Full, Writer};
+use crate::wire::lowpan_iphc;
 use crate::wire::rpl_option::Rpi;
-use crate::wire::{ipv6, lowpan_iphc};
 
 /// How much more of a packet there is than fragment headers number: they number all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -22,20 +22,14 @@ pub(super) const fn unabridged(numbered: usize, _: Unnumbered) -> usize {
 pub(super) const OPTION_LEN: usize = 0;
 
 /// Nothing is written ahead of a packet's IPv6 header.
-pub(super) const fn begin<'p>(
-    (header, rest): (ipv6::Header, &'p [u8]),
-    (_, link): (Option<Rpi>, LinkPair),
+pub(super) const fn begin(
+    _: &mut PartlyCompressed<'_>,
+    _: Option<Rpi>,
     _: bool,
     _: &Contexts,
     _: &mut Writer<'_>,
-) -> Result<PartlyCompressed<'p>, Full> {
-    Ok(PartlyCompressed {
-        header,
-        rest,
-        encapsulation: Encapsulation::link(link),
-        option: None,
-        unnumbered: Unnumbered(()),
-    })
+) -> Result<(), Full> {
+    Ok(())
 }
 
 /// Stands for routing headers ahead of a packet, in a build that cannot read them.

@@ -1,9 +1,20 @@
 //! The source address that frames bear, the room that their headers leave, and whether this node is
 //! the source of most.
 
-use super::Mac;
+use super::{Config, Mac};
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::Header;
+
+impl Config {
+    /// The source address of this interface's data frames.
+    #[inline(always)]
+    pub(crate) const fn source(&self) -> LinkAddr {
+        match self.short {
+            Some(short) if self.short_source => LinkAddr::Short(short),
+            _ => LinkAddr::Extended(self.extended),
+        }
+    }
+}
 
 impl Mac<'_> {
     /// Payload bytes of one frame to `to`, with the addresses this interface would use.
@@ -19,12 +30,11 @@ impl Mac<'_> {
             .saturating_sub(self.guard.overhead())
     }
 
-    /// The source address of this interface's data frames.
+    /// As [`Config::source`].
+    // Not inlined: one copy for its callers spares a mote 330 B, one with all parts 530 B.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn source(&self) -> LinkAddr {
-        match self.config.short {
-            Some(short) if self.config.short_source => LinkAddr::Short(short),
-            _ => LinkAddr::Extended(self.config.extended),
-        }
+        self.config.source()
     }
 
     /// Whether this node itself sent most of the last frames that go to `to`.

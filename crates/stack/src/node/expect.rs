@@ -33,8 +33,8 @@ impl Node<'_> {
             pace: DATAGRAM_PACE,
             more: false,
         });
-        let answers = [datagrams, self.tcp.expected(now)];
-        let expected = answers.into_iter().flatten().reduce(Expectation::or);
+        let mut expected = self.tcp.expected(now);
+        Expectation::join(&mut expected, datagrams);
         let mut has_news = false;
         for mesh in meshes_mut(self.links) {
             has_news |= mesh.expect(expected);

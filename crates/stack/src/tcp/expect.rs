@@ -23,15 +23,21 @@ impl Tcp<'_> {
     /// connection that only waits for what its peer does by itself expects nothing.
     pub fn expected(&self, now: Instant) -> Option<Expectation> {
         let (tick, now_ms) = (self.tick, self.now_ms);
-        let connections = self.memory.connections.iter();
-        let connections = connections.filter_map(|slot| slot.0.as_ref());
-        let answers = connections.filter_map(|connection| connection.expects(tick, now_ms, now));
-        let handshakes = self.memory.half_open.iter();
-        let handshakes = handshakes.filter(|entry| entry.stage() == Stage::SynReceived);
-        answers
-            .chain(handshakes.map(|entry| entry.expects(tick, now_ms)))
-            .filter(|answer| answer.latest > now)
-            .reduce(Expectation::or)
+        let mut all = None;
+        let mut add = |answer: Option<Expectation>| {
+            Expectation::join(&mut all, answer.filter(|answer| answer.latest > now));
+        };
+        for slot in self.memory.connections.iter() {
+            if let Some(connection) = &slot.0 {
+                add(connection.expects(tick, now_ms, now));
+            }
+        }
+        for entry in self.memory.half_open.iter() {
+            if entry.stage() == Stage::SynReceived {
+                add(Some(entry.expects(tick, now_ms)));
+            }
+        }
+        all
     }
 }
 
@@ -93,9 +99,9 @@ impl Connection<'_> {
                 more: !is_alone,
             }
         });
-        sent.into_iter()
-            .chain(self.stream(ago, pace, now))
-            .reduce(Expectation::or)
+        let mut all = sent;
+        Expectation::join(&mut all, self.stream(ago, pace, now));
+        all
     }
 
     /// The peer has just sent, or connected, and probably has more: it sends again when it has our ACK, or when

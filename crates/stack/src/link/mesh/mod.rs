@@ -180,6 +180,7 @@ impl<'m> Mesh<'m> {
         rng: &mut Rng,
     ) -> Self {
         mac.retry_doubles |= config.pacing.is_measured();
+        let (source, eui64) = (mac.source(), mac.extended);
         let mac = Mac::of(mac, radio, memory.frames, memory.neighbors, rng);
         let (records, bodies) = (memory.records, memory.bodies);
         let body_len = memory.body_len;
@@ -188,8 +189,8 @@ impl<'m> Mesh<'m> {
         Self {
             discovery: {
                 let settings = Settings {
-                    source: mac.source(),
-                    eui64: mac.config().extended,
+                    source,
+                    eui64,
                     solicits: config.solicits,
                     registers: config.registers,
                     router: config.parent.map(LinkAddr::iid),
@@ -398,6 +399,9 @@ impl<'m> Mesh<'m> {
         self.mac.poll_acknowledgment(now, out)
     }
 
+    // Out of line: inside its one caller, the two fight for registers; that costs a router with RPL
+    // 300 B.
+    #[inline(never)]
     pub(super) fn on_discovery(
         &mut self,
         (header, message): (&Header, &Message<'_>),

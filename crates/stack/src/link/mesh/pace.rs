@@ -313,6 +313,8 @@ fn lags(took: ExchangeTimes) -> bool {
 }
 
 /// A span times `times`, divided by `of`, which is not zero.
+// Not inlined: one copy for its fourteen callers saves 280 B.
+#[inline(never)]
 pub(super) const fn fraction(span: Duration, times: u64, of: u64) -> Duration {
     Duration::from_micros(
         match span.as_micros().saturating_mul(times).checked_div(of) {

@@ -43,23 +43,17 @@ pub(crate) fn seal(
     message: &mut [u8],
     tag_len: usize,
 ) -> Block {
-    let mut mac = Mac::begin(nonce, header.len(), message.len(), tag_len);
-    let mut pair = [mac.state, counter(nonce, 0)];
-    cipher.encrypt(&mut pair);
-    let [state, mask] = pair;
-    mac.state = state;
-    mac.take_header(cipher, header);
+    let mut mac = Mac::begin(cipher, nonce, (header, message), tag_len);
+    mac.step(0);
+    let mask = *mac.stream();
+    mac.take_header(header, 0);
     for (number, part) in (1..).zip(message.chunks_mut(BLOCK_LEN)) {
         mac.add(part);
-        let mut pair = [mac.state, counter(nonce, number)];
-        cipher.encrypt(&mut pair);
-        let [state, stream] = pair;
-        mac.state = state;
-        mix(part, &stream);
+        mac.step(number);
+        mix(part, mac.stream());
     }
-    let mut tag = mac.state;
-    mix(&mut tag, &mask);
-    tag
+    mac.add(&mask);
+    *mac.tag()
 }
 
 /// Decrypts `message` where it is, if `tag` is the tag of it and of `header`.
@@ -74,24 +68,20 @@ pub(crate) fn open(
     tag: &[u8],
 ) -> Result<(), Forged> {
     let blocks = message.len().div_ceil(BLOCK_LEN) as u16;
-    let mut mac = Mac::begin(nonce, header.len(), message.len(), tag.len());
+    let mut mac = Mac::begin(cipher, nonce, (header, message), tag.len());
     // The last call has the counter block 0, which masks the tag.
-    let ahead = |number: u16| counter(nonce, if number > blocks { 0 } else { number });
-    let mut pair = [mac.state, ahead(1)];
-    cipher.encrypt(&mut pair);
-    let [state, mut stream] = pair;
-    mac.state = state;
-    mac.take_header(cipher, header);
+    let ahead = |number: u16| if number > blocks { 0 } else { number };
+    mac.step(ahead(1));
+    mac.take_header(header, ahead(1));
     for (number, part) in (2..).zip(message.chunks_mut(BLOCK_LEN)) {
-        mix(part, &stream);
+        mix(part, mac.stream());
         mac.add(part);
-        let mut pair = [mac.state, ahead(number)];
-        cipher.encrypt(&mut pair);
-        [mac.state, stream] = pair;
+        mac.step(ahead(number));
     }
-    mix(&mut mac.state, &stream);
+    let mask = *mac.stream();
+    mac.add(&mask);
     let differs = mac
-        .state
+        .tag()
         .iter()
         .zip(tag)
         .fold(0, |differs, (own, other)| differs | (own ^ other));
@@ -119,31 +109,36 @@ pub(super) fn first_bytes(cipher: &impl Cipher, nonces: [[u8; NONCE_LEN]; 2]) ->
     pair.map(|[first, ..]| first)
 }
 
-/// The chain of blocks that becomes the tag.
-struct Mac {
-    state: Block,
+/// The chain of blocks that becomes the tag, and the keystream beside it.
+struct Mac<'k, C> {
+    cipher: &'k C,
+    nonce: &'k [u8; NONCE_LEN],
+    /// The last block of the chain, and of the keystream.
+    pair: [Block; 2],
 }
 
-impl Mac {
-    /// Begins the CBC-MAC with block B0: flags, nonce and length of the message.
+impl<'k, C: Cipher> Mac<'k, C> {
+    /// Begins the CBC-MAC with block B0: flags, nonce and length of the message, which the next
+    /// step encrypts.
     fn begin(
-        nonce: &[u8; NONCE_LEN],
-        header_len: usize,
-        message_len: usize,
+        cipher: &'k C,
+        nonce: &'k [u8; NONCE_LEN],
+        (header, message): (&[u8], &[u8]),
         tag_len: usize,
     ) -> Self {
-        let has_header = u8::from(header_len > 0) << 6;
+        let has_header = u8::from(!header.is_empty()) << 6;
         let coded_len = (tag_len.saturating_sub(2) / 2) as u8;
-        let mut state = [0; BLOCK_LEN];
-        let [first, rest @ .., high, low] = &mut state;
-        *first = has_header | coded_len << 3 | LENGTH_LEN_CODED;
-        *rest = *nonce;
-        [*high, *low] = (message_len as u16).to_be_bytes();
-        Self { state }
+        let flags = has_header | coded_len << 3 | LENGTH_LEN_CODED;
+        Self {
+            cipher,
+            nonce,
+            pair: [block(flags, nonce, message.len() as u16), [0; BLOCK_LEN]],
+        }
     }
 
     /// Takes the header in, its length in front of it, filled up with zeros to whole blocks.
-    fn take_header(&mut self, cipher: &impl Cipher, header: &[u8]) {
+    /// `number`: of the keystream's block, which stays as it is.
+    fn take_header(&mut self, header: &[u8], number: u16) {
         if header.is_empty() {
             return;
         }
@@ -153,30 +148,46 @@ impl Mac {
         let (first, rest) = header.split_at(header.len().min(begin.len()));
         mix(begin, first);
         self.add(&block);
-        self.step(cipher);
+        self.step(number);
         for part in rest.chunks(BLOCK_LEN) {
             self.add(part);
-            self.step(cipher);
+            self.step(number);
         }
     }
 
     fn add(&mut self, part: &[u8]) {
-        mix(&mut self.state, part);
+        let [tag, _] = &mut self.pair;
+        mix(tag, part);
     }
 
-    /// A step beside which no counter block is needed.
-    fn step(&mut self, cipher: &impl Cipher) {
-        let mut pair = [self.state, [0; BLOCK_LEN]];
-        cipher.encrypt(&mut pair);
-        [self.state, _] = pair;
+    /// Encrypts the chain's block, and beside it the counter block of that number.
+    fn step(&mut self, number: u16) {
+        let [_, stream] = &mut self.pair;
+        *stream = counter(self.nonce, number);
+        self.cipher.encrypt(&mut self.pair);
+    }
+
+    const fn tag(&self) -> &Block {
+        let [tag, _] = &self.pair;
+        tag
+    }
+
+    const fn stream(&self) -> &Block {
+        let [_, stream] = &self.pair;
+        stream
     }
 }
 
 /// The counter block of that number.
 fn counter(nonce: &[u8; NONCE_LEN], number: u16) -> Block {
+    block(LENGTH_LEN_CODED, nonce, number)
+}
+
+/// A block that begins with `flags` and the nonce, and ends with a number.
+fn block(flags: u8, nonce: &[u8; NONCE_LEN], number: u16) -> Block {
     let mut block = [0; BLOCK_LEN];
     let [first, rest @ .., high, low] = &mut block;
-    *first = LENGTH_LEN_CODED;
+    *first = flags;
     *rest = *nonce;
     [*high, *low] = number.to_be_bytes();
     block
