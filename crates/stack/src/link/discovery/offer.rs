@@ -9,7 +9,7 @@
 use super::Discovery;
 use crate::ip::Iid;
 use crate::time::Instant;
-use crate::wire::LinkAddr;
+use crate::wire::{LinkAddr, tcphc};
 
 /// What is known of the offer.
 #[derive(Debug)]
@@ -41,8 +41,12 @@ impl Offer {
 }
 
 impl Discovery<'_> {
-    /// The border router that restores headers of this node and of those below it.
+    /// The border router that restores headers of this node and of those below it: none in a build
+    /// without compression.
     pub(in crate::link) fn offer(&self) -> Option<Iid> {
+        if !tcphc::IS_SUPPORTED {
+            return None;
+        }
         let from = self.offer.from.as_ref();
         let is_way_up = from.is_none_or(|from| self.solicitor.is_way_up(from));
         self.offer.router.filter(|_| is_way_up)
@@ -61,6 +65,9 @@ impl Discovery<'_> {
 
     /// The router `from` offers this; returns whether neighbours were told something else.
     pub(super) fn hear_offer(&mut self, said: Option<Iid>, from: Iid) -> bool {
+        if !tcphc::IS_SUPPORTED {
+            return false;
+        }
         if self.offer.from.is_some() || self.offer.router.is_none() {
             self.offer.router = said;
             self.offer.from = Some(from);
@@ -71,7 +78,7 @@ impl Discovery<'_> {
 
     /// RPL has another parent than the one whose offer is known: it is asked for its own.
     pub(super) fn ask_for_offer(&mut self, now: Instant) {
-        if self.offer.router.is_some() && self.offer().is_none() {
+        if tcphc::IS_SUPPORTED && self.offer.router.is_some() && self.offer().is_none() {
             self.solicitor.hasten(now);
         }
     }
