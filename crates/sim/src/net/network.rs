@@ -15,6 +15,7 @@
 mod attackers;
 mod bluetooth;
 mod build;
+mod compression;
 mod memory;
 mod options;
 mod tables;

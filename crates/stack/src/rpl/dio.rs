@@ -436,6 +436,12 @@ impl Rpl<'_> {
 }
 
 impl Rpl<'_> {
+    /// Lets a root request the route of every mote anew, as when steps were lost.
+    pub fn refresh_routes(&mut self) {
+        self.dtsn = lollipop::next(self.dtsn);
+        self.is_inconsistent = true;
+    }
+
     /// Incrementing its own DTSN passes a request for all routes on to this node's children (RFC
     /// 6550 §9.6).
     fn pass_request_on(&mut self, now: Instant) {

@@ -443,12 +443,6 @@ impl<'m> Rpl<'m> {
         }
     }
 
-    /// Lets a root request the route of every mote anew, as when steps were lost.
-    pub fn refresh_routes(&mut self) {
-        self.dtsn = lollipop::next(self.dtsn);
-        self.is_inconsistent = true;
-    }
-
     /// Leaves the DODAG, as before the node is switched off: sends a No-Path DAO to the root, then
     /// poisons.
     pub fn leave(&mut self) {

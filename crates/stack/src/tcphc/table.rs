@@ -135,7 +135,8 @@ impl Tcphc<'_> {
     }
 
     /// Offers compression once more in a connection that has gone plain, if that is due; after an
-    /// offer in vain under another identifier, since the other end may have the first one elsewhere.
+    /// offer in vain under another identifier, since the other end may use the first for another
+    /// connection.
     pub(super) fn offer_again(&mut self, at: usize, key: &Key, flow: &Flow, now: Instant) {
         let Some(context) = self.contexts.get(at) else {
             return;

@@ -24,17 +24,13 @@ use super::parent::{Child, IndirectConfig, IndirectCounters, Progress};
 use super::{Mesh, PacketMeta, link_addr};
 use crate::ip::{self, Ip};
 use crate::limits::PSDU_LEN_MAX;
-use crate::link::arrival::TcpEgress;
-use crate::lowpan::TcpForm;
 use crate::lowpan::fragment::Fragmenter;
 use crate::mac::{self, Action, Class, Frame, Outcome, Pending, PollingFrame};
 use crate::storage::keyed_queues::KeyedQueues;
 use crate::storage::least;
-use crate::tcphc::Tcphc;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
-use crate::wire::ipv6::Header;
 
 /// The packets of a parent's children, and the children.
 #[derive(Debug)]
@@ -557,41 +553,6 @@ impl<'m> Mesh<'m> {
             false => indirect.drop_first(key),
         }
         Some(())
-    }
-
-    /// Compresses the TCP header of the packet for a child in the fragmenter's buffer, and keeps it
-    /// so: a second delivery is the same packet, not a retransmission. Where compression is not
-    /// agreed, a copy that comes later has to find the header as TCP made it.
-    fn keep_form(
-        &mut self,
-        ip: &Ip<'_>,
-        (key, len): (u8, usize),
-        hop: Option<(Header, ip::Neighbour)>,
-        meta: PacketMeta,
-        now: Instant,
-    ) -> PacketMeta {
-        let TcpEgress::Begins(origin) = meta.egress else {
-            return meta;
-        };
-        let is_agreed = self.tcphc.as_deref().is_some_and(Tcphc::is_agreed);
-        let hop = hop.and_then(|(header, to)| Some((header, to, link_addr(to)?)));
-        let Some((header, to, neighbour)) = hop.filter(|_| is_agreed) else {
-            return meta;
-        };
-        let departure = self.departure(ip, &header, (to, neighbour), &meta);
-        let form = self.compress(len, (&header, &departure), origin, now);
-        let meta = meta.going(TcpEgress::As(form));
-        // It is still as TCP made it, and a copy may take its place.
-        if form == TcpForm::Plain {
-            return meta;
-        }
-        let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
-        if let Some(indirect) = self.indirect.as_deref_mut() {
-            let bytes_max = usize::MAX;
-            let put = (indirect.queues).replace((key, 0), packet, meta.to_bits(), bytes_max);
-            debug_assert!(put, "it is as long as before");
-        }
-        meta
     }
 
     /// Notes the outcome of a frame, where it was one for a child.

@@ -34,6 +34,8 @@ mod indirect;
 mod inward;
 #[cfg(feature = "join")]
 mod joining;
+#[cfg(feature = "sleepy")]
+mod kept_form;
 mod last_hop;
 mod memory;
 mod neighbours;
