@@ -157,11 +157,11 @@ impl<'m> Node<'m> {
         } = classified;
         // Padding of the link below is no part of the packet.
         let packet = packet.get(..*len).unwrap_or_default();
+        self.note_source(header, &hop.ingress, now);
         let outcome = match *disposition {
             Disposition::Local => self.on_local((header, false), packet, &hop.ingress, now),
             Disposition::Forward(next) if IS_RELAY => {
                 self.remind_leaf(header, &hop.ingress, now);
-                self.note_source(header, &hop.ingress, now);
                 self.forward(next, packet, hop, now)
             }
             disposition => Err(disposition),

@@ -35,6 +35,8 @@ pub(in crate::node) struct Root {
 struct Stranger {
     /// The mote, and when the root asks for all routes unless its own has come.
     mote: Option<(Iid, Instant)>,
+    /// The mote for which the root asked last; it is not asked for again before long.
+    last: Option<Iid>,
     /// How often the root has asked because of strangers, and until when it does not ask again.
     asked: u8,
     quiet_until: Instant,
@@ -50,6 +52,7 @@ impl Root {
             version: lollipop::INITIAL,
             stranger: Stranger {
                 mote: None,
+                last: None,
                 asked: 0,
                 quiet_until: now,
             },
@@ -73,11 +76,12 @@ impl Root {
 }
 
 impl Stranger {
-    /// A packet of this mote came up, and no route leads to it.
-    fn note(&mut self, mote: Iid, now: Instant) {
-        if self.mote.is_none() && now >= self.quiet_until {
-            self.mote = Some((mote, now + Duration::from_secs(ASK_AFTER_S)));
-        }
+    /// Whether a mote that has no route would be noted. Each time that the root asks doubles the
+    /// wait until it may ask again: addresses can be made up, and a full table has no room for some
+    /// motes.
+    fn is_sought(&self, mote: Iid, now: Instant) -> bool {
+        let is_vain = self.last == Some(mote) && !self.is_forgotten(now);
+        self.mote.is_none() && now >= self.quiet_until && !is_vain
     }
 
     /// The mote whose route was waited for long enough.
@@ -87,15 +91,19 @@ impl Stranger {
             .map(|(mote, _)| mote)
     }
 
-    /// Notes that the root has asked. Each time doubles the wait until it may ask again: addresses
-    /// can be made up, and a full table has no room for some motes. An hour of quiet later the wait
-    /// is short again.
-    fn has_asked(&mut self, now: Instant) {
-        if now.since(self.quiet_until) >= STRANGERS_FORGOTTEN_AFTER {
+    /// Notes that the root has asked because of this mote.
+    fn has_asked(&mut self, mote: Iid, now: Instant) {
+        if self.is_forgotten(now) {
             self.asked = 0;
         }
+        self.last = Some(mote);
         self.quiet_until = now + Duration::from_secs(STRANGER_AFTER_S << self.asked);
         self.asked = (self.asked + 1).min(STRANGER_DOUBLINGS_MAX);
+    }
+
+    /// Whether so long nothing was asked that the wait is as short as at first.
+    fn is_forgotten(&self, now: Instant) -> bool {
+        now.since(self.quiet_until) >= STRANGERS_FORGOTTEN_AFTER
     }
 }
 
@@ -206,8 +214,8 @@ impl Node<'_> {
         }
     }
 
-    /// A packet was passed on. If it came up from a mote that no route leads down to, the root asks
-    /// for the routes of all motes before long: an answer to that packet finds no way.
+    /// A packet has come. If it came up from a mote that no route leads down to, the root asks for
+    /// the routes of all motes before long: an answer to that packet finds no way.
     pub(in crate::node) fn note_source(
         &mut self,
         header: &Header,
@@ -218,24 +226,30 @@ impl Node<'_> {
         let Some(routing) = routing.as_mut().filter(|routing| routing.is_root()) else {
             return;
         };
-        if routing.interface == ingress.interface && ip.rpl().misses(&header.src) {
-            routing.root.stranger.note(ip::iid_of(&header.src), now);
+        let (root, mote) = (&mut routing.root, ip::iid_of(&header.src));
+        let is_new = routing.interface == ingress.interface && root.stranger.is_sought(mote, now);
+        if is_new && ip.rpl().misses(&header.src) {
+            let at = now + Duration::from_secs(ASK_AFTER_S);
+            root.stranger.mote = Some((mote, at.max(root.quiet_until)));
         }
     }
 
-    /// Requests all routes where that of a stranger has not come by itself.
+    /// Requests all routes where that of a stranger has not come by itself, and no request for the
+    /// routes of lost motes is planned.
     fn ask_for_stranger(&mut self, now: Instant) {
         let Self { routing, ip, .. } = self;
         let Some(routing) = routing.as_mut() else {
             return;
         };
-        let (rpl, stranger) = (&mut routing.rpl, &mut routing.root.stranger);
-        let prefix = rpl.address();
-        let due = stranger.take_due(now).zip(prefix);
-        let addr = due.map(|(mote, own)| ip::with_iid(&own, mote));
-        if addr.is_some_and(|addr| ip.rpl().misses(&addr)) {
-            stranger.has_asked(now);
+        let (rpl, root) = (&mut routing.rpl, &mut routing.root);
+        let due = root.stranger.take_due(now);
+        let Some((mote, own)) = due.filter(|_| root.ask_at.is_none()).zip(rpl.address()) else {
+            return;
+        };
+        if ip.rpl().misses(&ip::with_iid(&own, mote)) {
+            root.stranger.has_asked(mote, now);
             rpl.refresh_routes();
+            root.quiet_until = now + answers_take(ip.rpl().steps().count());
         }
     }
 
@@ -266,11 +280,15 @@ impl Node<'_> {
         }
         rpl.refresh_routes();
         root.asked += 1;
-        let motes = ip.rpl().steps().count() as u64;
-        root.quiet_until = now + Duration::from_millis(ANSWER_MS.saturating_mul(motes));
+        root.quiet_until = now + answers_take(ip.rpl().steps().count());
         let at = now + Duration::from_secs(ASK_AFTER_S << root.asked);
         root.ask_at = Some(at.max(root.quiet_until));
     }
+}
+
+/// How long the answers of so many motes to a request take.
+fn answers_take(motes: usize) -> Duration {
+    Duration::from_millis(ANSWER_MS.saturating_mul(motes as u64))
 }
 
 /// How often a root checks for expired steps: lifetimes are minutes.
@@ -293,5 +311,6 @@ const ASKED_MAX: u8 = 5;
 const STRANGER_AFTER_S: u64 = 60;
 const STRANGER_DOUBLINGS_MAX: u8 = 6;
 
-/// After so long without a request because of strangers the wait is as short as at first.
+/// After so long without a request because of strangers the wait is as short as at first, and the
+/// last of them may be asked for again.
 const STRANGERS_FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);

@@ -37,8 +37,12 @@ impl Rpl<'_> {
             None if self.parent.is_some() => self.detach(&configuration, now, rng),
             None => {}
             Some(parent) => {
+                let is_other = self.parent != Some(parent);
                 self.take_parent(parent, now, rng);
                 self.take_rank(parent, &configuration, now, rng);
+                if is_other {
+                    self.catch_up_with_request(now);
+                }
             }
         }
         self.plan_probe(now, rng);
@@ -140,7 +144,6 @@ impl Rpl<'_> {
             // While there was no way up, the root may have begun anew.
             self.leaves.lose();
         }
-        self.catch_up_with_request(now);
         self.schedule_dao(now, rng);
     }
 

@@ -386,6 +386,7 @@ impl Rpl<'_> {
             Some(Ordering::Less) => dio.dtsn >= lollipop::STRAIGHT,
             Some(Ordering::Greater) | None => true,
         };
+        let has_begun_anew = lollipop::compare(dio.dtsn, candidate.dtsn) != Some(Ordering::Greater);
         let is_far_worse = dio.rank > candidate.rank.saturating_add(dodag.unit())
             || base > candidate.base.saturating_add(WORSE_ETX);
         let makes_act = (is_far_worse && is_settled) || asks_for_dao || has_other_prefix;
@@ -402,7 +403,7 @@ impl Rpl<'_> {
         }
         if !is_parent {
             if asks_for_dao && is_known {
-                self.on_ask_of_others(dio.rank, now, rng);
+                self.on_ask_of_others((dio.rank, has_begun_anew), now, rng);
             }
             return Ok(());
         }
@@ -469,10 +470,17 @@ impl Rpl<'_> {
 
     /// Another neighbour's DTSN shows that the root has requested all routes anew, and the parent
     /// has not forwarded that request. The parent may be gone, or its frames may not arrive here:
-    /// sending a DAO finds out. `rank`: the neighbour's. Requests come from above, so that one
-    /// which a node passes on late is noticed below it only, and ends there.
-    fn on_ask_of_others(&mut self, rank: u16, now: Instant, rng: &mut Rng) {
-        if rank < self.rank && !self.noticed(REQUEST_SPREADS_FOR, now) {
+    /// sending a DAO finds out. `rank`: the neighbour's; only one of lower rank counts, since
+    /// requests spread downwards. `has_begun_anew`: its counter has, and that is no request that
+    /// was noticed before.
+    fn on_ask_of_others(
+        &mut self,
+        (rank, has_begun_anew): (u16, bool),
+        now: Instant,
+        rng: &mut Rng,
+    ) {
+        let is_new = has_begun_anew || !self.noticed(REQUEST_SPREADS_FOR, now);
+        if rank < self.rank && is_new {
             self.request_at = ticks(now);
             self.is_request_missed = true;
         }
@@ -484,7 +492,8 @@ impl Rpl<'_> {
     }
 }
 
-/// What comes so soon after a request is the same one, on another way: about a minute, in ticks.
+/// A DTSN that rises within this time of a request is taken for the same request: about a minute,
+/// in ticks.
 const REQUEST_SPREADS_FOR: u32 = 57;
 
 /// How long a request that the parent has not passed on counts for another parent: about five

@@ -68,7 +68,7 @@ impl<'m> Connection<'m> {
         self.facts.clear(Facts::TS_OUTDATED);
         // The peer has connected to ask something, and its question often follows its ACK.
         #[cfg(feature = "sleepy")]
-        self.facts.put(Facts::STREAMS, true);
+        self.facts.set(Facts::HAS_CONNECTED);
         // No peer was promised more than there is, unless the settings were wrong.
         self.rcv_wnd = self.recv.window();
         self.loss.begin_at(entry.iss);

@@ -74,9 +74,11 @@ impl Connection<'_> {
             Economy::LowestLatency => 0,
         };
         let pace = pace.min(PACE_MAX_MS);
-        // After timeouts in a row the answer is as likely to stay away as to come: what it may be
-        // late by grows as the timeout does.
-        let doubled = pace << self.retries.min(PACE_DOUBLINGS_MAX);
+        // Each timeout in a row doubles the time between two requests as it doubles the timeout: an
+        // answer that was late once may be late by as long.
+        let doublings = self.retries.min(self.rtt.doublings());
+        let least = if doublings > 0 { PACE_LATE_MS } else { 0 };
+        let doubled = pace.max(least) << doublings;
         let [pace, sent_pace] = [pace, doubled.min(PACE_MAX_MS)].map(ms);
         let sent = self.timers.is_armed(Timer::Transmit).then(|| {
             let [transmit, ..] = self.deadlines;
@@ -114,8 +116,8 @@ impl Connection<'_> {
         pace: Duration,
         now: Instant,
     ) -> Option<Expectation> {
-        let streams =
-            self.facts.has(Facts::STREAMS) && self.config.economy != Economy::LowestEnergy;
+        let streams = self.facts.has(Facts::STREAMS | Facts::HAS_CONNECTED)
+            && self.config.economy != Economy::LowestEnergy;
         if !self.is_established() || !(streams || self.recv.has_gaps()) {
             return None;
         }
@@ -136,8 +138,8 @@ const ROUND_UNKNOWN_MS: u32 = 400;
 /// However long the round trip, an answer waits no longer.
 const PACE_MAX_MS: u32 = 1_000;
 
-/// More doublings take any interval beyond [`PACE_MAX_MS`].
-const PACE_DOUBLINGS_MAX: u8 = 10;
+/// The least time between two requests that is doubled, ms: a link asks no more often.
+const PACE_LATE_MS: u32 = 20;
 
 /// How long the peer's next segments are waited for: its greatest RTO (RFC 6298 §2.5).
 const STREAM_MAX: Duration = Duration::from_secs(60);

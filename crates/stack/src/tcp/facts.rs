@@ -59,9 +59,12 @@ impl Facts {
     /// TS.Recent is older than PAWS may rely on.
     pub(super) const TS_OUTDATED: u32 = 1 << 21;
     /// The peer's last segment with text was not the end of what it had to send: it was full, or
-    /// bore no PSH. Also of a peer that has connected and sent no text yet.
+    /// bore no PSH.
     #[cfg(feature = "sleepy")]
     pub(super) const STREAMS: u32 = 1 << 22;
+    /// The peer has connected, and no segment of it has come since.
+    #[cfg(feature = "sleepy")]
+    pub(super) const HAS_CONNECTED: u32 = 1 << 23;
     /// The application awaits these [`Edges`]: their conditions did not hold behind its last call,
     /// and their return has not been reported.
     pub(super) const AWAITED: u32 = 0b1111 << AWAITED_SHIFT;

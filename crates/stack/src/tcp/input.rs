@@ -28,6 +28,8 @@ impl Connection<'_> {
     /// the rest of it) was dropped; after [`SegmentDrop::UnacceptableAck`] the caller sends a
     /// reset.
     pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>) -> Result<bool, SegmentDrop> {
+        #[cfg(feature = "sleepy")]
+        self.facts.clear(Facts::HAS_CONNECTED);
         match self.state() {
             State::Closed | State::Listen => Err(SegmentDrop::NoConnection),
             State::SynSent => self.arrive_in_syn_sent(seg).map(|()| false),

@@ -11,9 +11,9 @@
 //! themselves. A flow that sends little is never held, either ([`super::heavy_flows`]). Only one
 //! packet of a flow is released at a time: if it is lost, the flow's next one acknowledges the same
 //! bytes, so the sender does not run into its timeout. The window follows from the size of
-//! segments: as many bytes are inside as the air between neighbours can carry. It shrinks if the
-//! shares of flows still diverge, or if flows retransmit. A packet waits for at most a minute.
-//! While the number of flows inside is below one and a half times the window, it also waits no
+//! segments: as many bytes are inside as the air between neighbours can carry. It shrinks if flows
+//! that lose segments fall behind the others still, or if flows retransmit. A packet waits for at
+//! most a minute. While the number of flows inside is below one and a half times the window, it also waits no
 //! longer than its sender's timeout, estimated from the round trips so far. A sender that sends
 //! again at fixed times, whatever the round trips, is recognised by them, and its packets wait no
 //! longer than it does. Source: Motet's own.
@@ -83,9 +83,9 @@ struct Share {
     place: Option<WaitingFlow>,
     /// Until when it counts as inside.
     until: Option<Instant>,
-    /// Since the window was last looked at: whether it was inside and did not answer in time, and
-    /// whether its mote sent anything again.
-    was_late: bool,
+    /// How often in a row it was inside and did not answer in time, and whether its mote has sent
+    /// bytes again since its last answer.
+    late: u8,
     was_repeated: bool,
     /// The flow's data that was sent again while its acknowledgments waited.
     repeats: Option<Repeats>,
@@ -203,7 +203,10 @@ impl Gate {
         let shares_data = self.shares_data;
         let share = self.share(id);
         share.last = Some(now);
-        share.was_repeated |= news.is_retransmission;
+        match answered > 0 {
+            true => (share.late, share.was_repeated) = (0, false),
+            false => share.was_repeated |= news.is_retransmission,
+        }
         share.served += u64::from(match shares_data {
             true => answered,
             false => news.new_bytes,
@@ -406,7 +409,8 @@ impl Gate {
         {
             self.answers.write_off(id);
             self.leave(id);
-            self.share(id).was_late = true;
+            let share = self.share(id);
+            share.late = share.late.saturating_add(1);
         }
     }
 
@@ -440,8 +444,8 @@ impl Gate {
     }
 
     /// Makes the window smaller where flows drift apart or acknowledgments are lost, larger where
-    /// they are not. A flow that is behind, and answers when it is let in or loses nothing, has no
-    /// more to send: sensors beside uploads once kept the window at one flow, and had most turns.
+    /// they are not. Only a flow counts as behind that keeps not answering, or loses segments: a
+    /// sensor that answers each time has less because it sends less.
     fn adapt(&mut self, now: Instant) {
         let at = *self.adapts_at.get_or_insert(now + ADAPTS_EVERY);
         if now < at {
@@ -450,13 +454,10 @@ impl Gate {
         self.adapts_at = Some(now + ADAPTS_EVERY);
         let (mut least, mut most) = (u64::MAX, 0);
         for share in self.active(now) {
-            if share.was_late && share.was_repeated {
+            if share.is_behind() {
                 least = least.min(share.served);
             }
             most = most.max(share.served);
-        }
-        for share in &mut self.shares {
-            (share.was_late, share.was_repeated) = (false, false);
         }
         if !self.is_adaptive {
             return;
@@ -492,6 +493,11 @@ impl Gate {
 }
 
 impl Share {
+    /// Whether the flow has less than others because its segments are lost.
+    const fn is_behind(&self) -> bool {
+        self.late > 1 || self.late == 1 && self.was_repeated
+    }
+
     /// The flow's data was sent again while acknowledgments of it wait. Most senders double their
     /// timeout each time; equal gaps mean a sender whose timeout does not depend on round trips.
     fn note_repeat(&mut self, flow: &Flow, seq: u32, now: Instant) {

@@ -65,8 +65,8 @@ impl State {
     }
 
     /// Counts on what packets of this node's connections carry: an option up, a source route of
-    /// `hops` hops within a tunnel down, and of some more where a hop takes a byte: a connection
-    /// keeps its MSS while its mote moves to a longer way.
+    /// `hops` hops within a tunnel down, plus [`HOPS_SPARE`] where routes are compressed: a
+    /// connection keeps its MSS while its mote moves to a longer way.
     pub(super) fn settle(&mut self, routing: Option<&Routing>, hops: u8) {
         self.overhead = match routing {
             None => Overhead::default(),

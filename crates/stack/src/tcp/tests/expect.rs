@@ -41,6 +41,16 @@ fn a_peer_that_has_connected_is_expected_to_ask() {
     assert_eq!(s.tcp.expected(s.now() + Duration::from_secs(61)), None);
     s.peer(say(ACK | PSH, 1, 1).data(b"ask")).unwrap();
     assert_eq!(expected(&s), None, "only our own ACK is due");
+    // One that only listens, and acknowledges what it gets, does not ask.
+    let mut s = Script::accepted(Config {
+        timestamps: true,
+        ..PLAIN
+    });
+    s.send(300);
+    s.expect(ACK, 1, 1, 300);
+    s.wait_ms(20);
+    s.peer(say(ACK, 1, 301)).unwrap();
+    assert_eq!(expected(&s), None, "it has nothing to ask");
     let frugal = Economy::LowestEnergy;
     let s = Script::accepted(Config {
         economy: frugal,
