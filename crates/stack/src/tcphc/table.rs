@@ -211,11 +211,29 @@ impl Tcphc<'_> {
                 None => self.free_slot(key, now)?,
             },
         };
+        self.make_received(at, (key, ports, cid), seg, now)
+    }
+
+    /// Makes the context that an incoming full header names, at slot `at`.
+    fn make_received(
+        &mut self,
+        at: usize,
+        (key, ports, cid): (&Key, (u16, u16), u8),
+        seg: &Segment,
+        now: Instant,
+    ) -> Option<usize> {
         let remote = self.remote(key);
+        self.contexts.get_mut(at)?.set_state(State::Free);
+        // The other end gives each identifier to one connection: an earlier one is dead, and its
+        // context would be taken for this one's.
+        let earlier = self.find_cid(key, cid);
+        if let Some(earlier) = earlier.and_then(|at| self.contexts.get_mut(at)) {
+            earlier.set_state(State::Free);
+        }
         let context = self.contexts.get_mut(at)?;
         *context = new_context((key, remote), ports, cid, now);
         context.peer_isn = seg.seq() as u16;
-        if opens {
+        if seg.has(Flags::SYN) && !seg.has(Flags::ACK) {
             context.set_state(State::Offered);
             context.put(bit::EDGE, true);
         } else {

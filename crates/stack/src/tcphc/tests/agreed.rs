@@ -563,6 +563,30 @@ fn an_identifier_that_the_router_has_elsewhere_is_left_for_another() {
     assert_eq!(pair.exchange(), COMPRESSED);
 }
 
+/// The mote has started again, and gives one connection the identifier of another one, whose context
+/// the router still keeps in a lower slot.
+#[test]
+fn an_identifier_of_two_connections_means_the_later_one() {
+    let mut pair = Pair::new();
+    let ports = [PORTS, (4_001, 80)];
+    for ports in ports {
+        (pair.ports, pair.seq) = (ports, ISNS);
+        assert_eq!(pair.open(0), [Sent::Full; 3]);
+    }
+    let contexts = &pair.ends[1].contexts;
+    let [first, second] = ports.map(|(mote, host)| {
+        let is_it = |context: &Context| context.ports == (host, mote);
+        contexts.iter().position(is_it).unwrap()
+    });
+    assert!(second < first);
+    let cid = contexts[second].cid;
+    pair.restart(0);
+    pair.ends[0].next_cid = cid;
+    (pair.ports, pair.seq) = (ports[0], [77_000, 99_000]);
+    assert_eq!(pair.open(0), [Sent::Full; 3]);
+    assert_eq!(pair.exchange(), COMPRESSED);
+}
+
 #[test]
 fn the_last_syn_decides_how_it_is_answered() {
     let mut pair = Pair::new();
