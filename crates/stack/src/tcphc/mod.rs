@@ -494,14 +494,14 @@ fn goes_plain(
 /// A SYN, or the answer to one, came plain where compression is agreed.
 fn on_plain_syn(context: &mut Context, seg: &Segment, at: (End, Rules, Instant)) {
     let (end, rules, now) = at;
-    if !seg.has(Flags::ACK) {
-        let is_same = context.peer_isn == seg.seq() as u16 && !context.has(bit::OPENER);
-        match end {
-            // Another connection has these ports.
-            _ if !is_same => context.set_state(State::Free),
-            End::Router => context.agreement.go_plain(now),
-            // The SYN of a host is always plain: it says nothing of its router.
-            End::Mote => {}
+    let is_same = context.peer_isn == seg.seq() as u16;
+    if end == End::Router && !is_same {
+        // The mote has another connection on these ports.
+        context.set_state(State::Free);
+    } else if !seg.has(Flags::ACK) {
+        // The SYN of a host is always plain, and may be a stranger's: it says nothing.
+        if end == End::Router {
+            context.agreement.go_plain(now);
         }
     } else if !awaits_answer(context, rules) {
         context.agreement.go_plain(now);

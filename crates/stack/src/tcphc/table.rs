@@ -76,10 +76,17 @@ impl Tcphc<'_> {
     ) -> Option<usize> {
         let found = self.find_ports(key, ports);
         let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
+        if opens && self.is_offering() {
+            // A host's, or a stranger's: the mote's answer makes or ends the context.
+            return None;
+        }
         if let Some(at) = found {
+            let is_mote = self.config.learned && self.config.end == End::Mote;
             let context = self.contexts.get_mut(at)?;
             let is_new = context.u_seq != seg.end() || context.state() == State::Quarantine;
-            let reopened = opens && is_new && self.rules.cured(Cure::Poisoning);
+            // A mote's answer to another SYN begins a connection; its host's SYN was plain.
+            let begins = opens || is_mote && seg.has(Flags::SYN);
+            let reopened = begins && is_new && self.rules.cured(Cure::Poisoning);
             // A SYN that was not this connection's, for that goes on without an answer to it.
             let goes_on = awaits_answer(context, self.rules) && !seg.has(Flags::SYN);
             if !reopened && !goes_on || seg.has(Flags::RST) {
@@ -175,8 +182,11 @@ impl Tcphc<'_> {
         let is_agreed = self.config.learned;
         if let Some(at) = found {
             let context = self.contexts.get_mut(at)?;
-            // A mote that has restarted names another one.
-            let renamed = is_agreed && context.cid != cid && !context.has(bit::OPENER);
+            let is_other = seg.has(Flags::SYN) && context.peer_isn != seg.seq() as u16;
+            // A mote that has restarted names another one; its SYN-ACK may have another number.
+            let renamed = is_agreed
+                && !context.has(bit::OPENER)
+                && (context.cid != cid || is_other && !opens);
             if opens {
                 let same = context.peer_isn == seg.seq() as u16 && context.has(bit::R_SEQ);
                 let same = same && !renamed;
@@ -195,7 +205,7 @@ impl Tcphc<'_> {
                 return on_answer(context, cid, seg, self.rules).then_some(at);
             } else if awaits_answer(context, self.rules) {
                 return None;
-            } else if context.cid == cid || seg.has(Flags::RST) {
+            } else if context.cid == cid && !renamed || seg.has(Flags::RST) {
                 return Some(at);
             }
         } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens && !is_agreed {

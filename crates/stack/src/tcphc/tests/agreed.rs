@@ -461,8 +461,7 @@ fn a_host_does_not_choose_for_its_mote() {
     let syn = segment(1, PORTS, 0x0123_4567, 0, Flags::SYN, 0);
     let sent = pair.send(1, &syn);
     assert_eq!(pair.arrive(1, &syn, sent), Sent::Plain);
-    assert_eq!(pair.data(0), Sent::Full);
-    assert_eq!([pair.data(1), pair.data(0)], COMPRESSED);
+    assert_eq!(pair.exchange(), COMPRESSED);
     // Whatever made it plain, its next segment offers it again.
     for _ in 0..5 {
         let plain = pair.segment(1, Flags::ACK, 0);
@@ -470,6 +469,49 @@ fn a_host_does_not_choose_for_its_mote() {
         assert_eq!(pair.data(0), Sent::Full);
         assert_eq!([pair.data(1), pair.data(0)], COMPRESSED);
     }
+}
+
+/// A SYN that a stranger sends in the name of the host, with data on their way in both directions.
+#[test]
+fn a_blind_syn_costs_a_live_connection_nothing() {
+    for opens in [0, 1] {
+        let mut pair = Pair::new();
+        pair.open(opens);
+        pair.exchange();
+        let next_cid = pair.ends[0].next_cid;
+        let on_the_way = [0, 1].map(|end| {
+            let segment = pair.segment(end, Flags::ACK, 40);
+            let sent = pair.send(end, &segment);
+            (end, segment, sent)
+        });
+        let syn = segment(1, PORTS, 0x0123_4567, 0, Flags::SYN, 0);
+        let sent = pair.send(1, &syn);
+        assert_eq!(pair.arrive(1, &syn, sent), Sent::Plain);
+        for (end, segment, sent) in on_the_way {
+            assert_eq!(pair.arrive(end, &segment, sent), Sent::Compressed);
+            pair.seq[end] += 40;
+        }
+        assert_eq!(pair.exchange(), COMPRESSED);
+        assert_eq!(pair.ends[0].next_cid, next_cid, "no identifier is spent");
+    }
+}
+
+/// The host opens again from its ports, and the mote has no identifier to answer with.
+#[test]
+fn a_plain_answer_with_another_number_ends_the_context() {
+    let mut pair = Pair::new();
+    pair.open(1);
+    pair.exchange();
+    pair.ends[0].quarters = [Some(pair.now); 4];
+    pair.seq = ISNS.map(|isn| isn + 10_000);
+    assert_eq!(pair.open(1), [Sent::Plain; 3]);
+    assert_eq!(pair.exchange(), PLAIN);
+    let contexts = pair.ends[1].contexts.iter();
+    assert!(
+        contexts
+            .clone()
+            .all(|context| context.state() == State::Free)
+    );
 }
 
 /// Its full header might not have fitted its frame: it says nothing of who restores headers.
