@@ -97,12 +97,15 @@ impl Agreement {
 
     /// The segment from number `seq` is repeated, and nothing was heard since it was last sent;
     /// returns whether it goes plain this time, as every second repetition of one segment does.
-    /// What a relay in between does not pass then arrives.
+    /// What a relay in between does not pass then arrives. Of several segments that are repeated,
+    /// in turn, the first one counts: the others wait for it anyhow.
     pub(super) const fn repeat(&mut self, seq: u32) -> bool {
-        let times = match self.repeated == seq as u16 {
-            true => self.bits & REPEATS,
-            false => 0,
-        };
+        let counted = self.bits & REPEATS;
+        let beyond = (seq as u16).wrapping_sub(self.repeated) as i16;
+        if counted > 0 && beyond > 0 {
+            return false;
+        }
+        let times = if beyond == 0 { counted } else { 0 };
         self.repeated = seq as u16;
         // Three times, and it goes on as after the first.
         let times = if times == REPEATS { 2 } else { times + 1 };
@@ -155,6 +158,11 @@ mod tests {
         assert_eq!(plain, [false, true, false, true, false, false, true]);
         agreement.hear();
         assert!(!agreement.repeat(7), "something was heard");
+        // Several in turn: the first of them counts.
+        let mut agreement = Agreement::BOTH;
+        let plain = [8, 7, 8, 7, 8, 7, 8, 7].map(|seq| agreement.repeat(seq));
+        let expected = [false, false, false, true, false, false, false, true];
+        assert_eq!(plain, expected);
     }
 
     #[test]
