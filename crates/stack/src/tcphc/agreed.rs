@@ -61,13 +61,14 @@ impl Agreement {
         self.bits &= !REPEATS;
     }
 
-    /// The answer to a SYN was plain; where that was sent in vain, plain was all that arrived.
-    pub(super) const fn answer_plain(&mut self, now: Instant) {
+    /// The answer to a SYN was plain; returns whether plain was all that arrived of that SYN.
+    pub(super) const fn answer_plain(&mut self, now: Instant) -> bool {
         let is_vain = self.bits & REPEATS >= 2;
         self.end(now);
         if is_vain {
             self.count_offer();
         }
+        is_vain
     }
 
     /// Offers it again: full headers until the other end answers.
@@ -139,7 +140,7 @@ const OFFERS_MAX: u8 = 5 * OFFER;
 const REPEATS: u8 = 0x03;
 
 /// 2^24 µs, 16.8 s.
-const SPELL_SHIFT: u32 = 24;
+pub(super) const SPELL_SHIFT: u32 = 24;
 /// Spells, 17 to 34 s, for which an offer may go without an answer.
 const GRACE: u8 = 2;
 

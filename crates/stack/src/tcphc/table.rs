@@ -138,7 +138,7 @@ impl Tcphc<'_> {
 
     /// Whether this end may make a context of its own accord now.
     pub(super) fn may_begin(&self, flow: &Flow, now: Instant) -> bool {
-        now >= self.quiet_until && self.speaks_with(flow) && !self.is_offering()
+        now >= self.quiet_until.max(self.vain.1) && self.speaks_with(flow) && !self.is_offering()
     }
 
     /// Offers compression once more in a connection that has gone plain, if that is due; after an

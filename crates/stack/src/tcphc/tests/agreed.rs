@@ -310,6 +310,40 @@ fn a_syn_that_is_not_passed_goes_plain_at_the_second_repetition() {
     assert!(pair.recovers_within(15));
 }
 
+/// What one connection has found out serves the next ones.
+#[test]
+fn after_syns_in_vain_other_connections_begin_plain_for_a_while() {
+    let mut pair = Pair::new();
+    let mut port = PORTS.0;
+    let mut opens = |pair: &mut Pair, in_vain: usize| {
+        port += 1;
+        pair.ports = (port, 80);
+        pair.seq = ISNS;
+        for _ in 0..in_vain {
+            assert!(!pair.lose(0, Flags::SYN, 0));
+        }
+        pair.open(0)
+    };
+    for spells in [2, 4] {
+        assert_eq!(opens(&mut pair, 2), [Sent::Plain; 3]);
+        assert_eq!(opens(&mut pair, 0), [Sent::Plain; 3]);
+        pair.wait(spells * 17 - 4);
+        assert!(!pair.ends[0].would_carry(&flow(0), pair.now));
+        pair.wait(5);
+        assert!(pair.ends[0].would_carry(&flow(0), pair.now));
+    }
+    // What comes compressed, or another offer, ends that.
+    assert_eq!(opens(&mut pair, 2), [Sent::Plain; 3]);
+    pair.ends[0].set_offer(Some(ROUTER));
+    assert!(!pair.ends[0].would_carry(&flow(0), pair.now));
+    pair.ends[0].set_offer(None);
+    pair.ends[0].set_offer(Some(ROUTER));
+    assert_eq!(opens(&mut pair, 0), [Sent::Full; 3]);
+    assert_eq!(opens(&mut pair, 2), [Sent::Plain; 3]);
+    pair.wait(35);
+    assert!(pair.ends[0].would_carry(&flow(0), pair.now));
+}
+
 /// Different segments, each for the first time, of which nothing was heard.
 #[test]
 fn a_burst_of_retransmissions_stays_compressed() {
