@@ -101,6 +101,9 @@ impl Tcphc<'_> {
             return None;
         }
         let at = found.or_else(|| self.free_slot(key, now))?;
+        if found.is_none() && !opens && self.is_used_plain(at, now) {
+            return None;
+        }
         let cid = self.choose_cid(key, flow, now)?;
         let remote = self.remote(key);
         let (rules, is_agreed) = (self.rules, self.config.learned);
@@ -257,6 +260,16 @@ impl Tcphc<'_> {
         self.contexts
             .get(at)
             .is_some_and(|context| context.state() == State::Quarantine)
+    }
+
+    /// Whether a connection that is plain for now uses the context. It gives way to a connection
+    /// that opens, but not to one that is plain likewise: by turns they would forget how often each
+    /// was refused, and use up identifiers.
+    fn is_used_plain(&self, at: usize, now: Instant) -> bool {
+        self.contexts.get(at).is_some_and(|context| {
+            let is_over = matches!(context.state(), State::Free | State::Quarantine);
+            !is_over && context.agreement.is_plain() && context.idle_s(now) < EVICT_AFTER_S
+        })
     }
 
     /// A slot for a new connection: free, else the one longest idle of those that may go.

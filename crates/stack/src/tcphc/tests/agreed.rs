@@ -695,6 +695,30 @@ fn plain_connections_take_no_context_from_others() {
     assert_eq!(pair.open(0), [Sent::Full; 3]);
 }
 
+/// One slot, and two connections that no header may pass: each would forget how often the other one
+/// was refused.
+#[test]
+fn a_plain_connection_keeps_its_slot_while_it_is_used() {
+    let mut pair = Pair::new();
+    pair.ends[0] = table(End::Mote, 1, 1);
+    pair.ends[0].set_offer(Some(ROUTER));
+    pair.ends[1] = table(End::Router, 0, 2);
+    let mut full = 0;
+    for second in 0..40 {
+        for port in [5_000, 5_001] {
+            pair.ports = (port, 80);
+            pair.wait(1);
+            full += usize::from(pair.data(0) == Sent::Full);
+            assert_eq!(pair.data(1), Sent::Plain);
+        }
+        // The grace of the first offer is over.
+        if second == 20 {
+            full = 0;
+        }
+    }
+    assert!(full <= 2, "{full}");
+}
+
 /// What is promised to TCP before the connection, and what each segment then is.
 #[test]
 fn a_segment_is_cut_to_the_form_that_it_will_have() {
