@@ -739,6 +739,14 @@ fn a_segment_is_cut_to_the_form_that_it_will_have() {
     assert_eq!(len(&pair), tcp::HEADER_LEN);
     pair.ends[0].set_offer(None);
     assert_eq!(len(&pair), tcp::HEADER_LEN);
+    // The offer comes back, and nothing was heard: it is made anew, with a full header.
+    let mut pair = Pair::new();
+    pair.open(0);
+    pair.exchange();
+    pair.ends[0].set_offer(None);
+    assert_eq!(pair.data(0), Sent::Plain);
+    pair.ends[0].set_offer(Some(ROUTER));
+    assert_eq!(len(&pair), tcp::HEADER_LEN + 2);
     // A listener promises a host what its answer will offer.
     let mote = mote(3);
     assert!(mote.carries(&flow(0), PORTS, at(1)));
