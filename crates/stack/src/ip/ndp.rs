@@ -249,15 +249,25 @@ impl Solicitor {
     }
 
     /// The router has more configuration than it has advertised: solicits it soon, but at most once
-    /// a minute.
+    /// a minute. While it is asked about a change, it is asked anyhow.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if let State::Bound {
-            refresh, may_ask, ..
+            refresh,
+            may_ask,
+            claim: None,
+            ..
         } = &mut self.state
             && now >= *may_ask
         {
             *refresh = now.min(*refresh);
             *may_ask = now + INTERVAL_MAX;
+        }
+    }
+
+    /// The router is solicited again at `at`, unless it advertises before.
+    pub(crate) fn ask_by(&mut self, at: Instant) {
+        if let State::Bound { refresh, .. } = &mut self.state {
+            *refresh = at.min(*refresh);
         }
     }
 

@@ -540,12 +540,8 @@ fn a_plain_answer_with_another_number_ends_the_context() {
     pair.seq = ISNS.map(|isn| isn + 10_000);
     assert_eq!(pair.open(1), [Sent::Plain; 3]);
     assert_eq!(pair.exchange(), PLAIN);
-    let contexts = pair.ends[1].contexts.iter();
-    assert!(
-        contexts
-            .clone()
-            .all(|context| context.state() == State::Free)
-    );
+    let mut contexts = pair.ends[1].contexts.iter();
+    assert!(contexts.all(|context| context.state() == State::Free));
 }
 
 /// Its full header might not have fitted its frame: it says nothing of who restores headers.
