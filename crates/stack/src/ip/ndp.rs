@@ -120,8 +120,8 @@ struct Claim {
 pub(crate) struct AdvertisementClaims {
     /// How long all information in the advertisement holds; zero: the sender is no longer a router.
     pub lease: Duration,
-    /// A number for the change of prefix and contexts that the advertisement would make; `None`: it
-    /// changes nothing.
+    /// A number for the change of prefix, contexts and offer that the advertisement would make;
+    /// `None`: it changes nothing.
     pub change: Option<u32>,
     /// Whether the message was sent to this node alone, as an answer is.
     pub to_one: bool,

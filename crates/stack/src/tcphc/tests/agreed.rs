@@ -180,7 +180,7 @@ fn without_an_offer_all_is_plain() {
     }
 }
 
-/// The mote is no end of its own choice: its peer is another mote, and the offer is the router's.
+/// The announcement names the border router: towards another mote nothing is compressed.
 #[test]
 fn other_motes_are_not_meant_by_the_offer() {
     let near = Flow {
@@ -573,7 +573,7 @@ fn a_syn_of_a_host_that_comes_again_makes_nothing_plain() {
     assert_eq!(pair.exchange(), COMPRESSED);
 }
 
-/// Two offers of one mote on the same identifiers, after its own have run out.
+/// More connections begin within two minutes than there are identifiers.
 #[test]
 fn without_an_identifier_a_connection_is_plain_and_nothing_is_lost() {
     let mut pair = Pair::new();
