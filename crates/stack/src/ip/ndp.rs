@@ -120,8 +120,8 @@ struct Claim {
 pub(crate) struct AdvertisementClaims {
     /// How long all information in the advertisement holds; zero: the sender is no longer a router.
     pub lease: Duration,
-    /// A number for the change of prefix and contexts that the advertisement would make; `None`: it
-    /// changes nothing.
+    /// A number for the change of prefix, contexts and offer that the advertisement would make;
+    /// `None`: it changes nothing.
     pub change: Option<u32>,
     /// Whether the message was sent to this node alone, as an answer is.
     pub to_one: bool,
@@ -249,15 +249,25 @@ impl Solicitor {
     }
 
     /// The router has more configuration than it has advertised: solicits it soon, but at most once
-    /// a minute.
+    /// a minute. While it is asked about a change, it is asked anyhow.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if let State::Bound {
-            refresh, may_ask, ..
+            refresh,
+            may_ask,
+            claim: None,
+            ..
         } = &mut self.state
             && now >= *may_ask
         {
             *refresh = now.min(*refresh);
             *may_ask = now + INTERVAL_MAX;
+        }
+    }
+
+    /// The router is solicited again at `at`, unless it advertises before.
+    pub(crate) fn ask_by(&mut self, at: Instant) {
+        if let State::Bound { refresh, .. } = &mut self.state {
+            *refresh = at.min(*refresh);
         }
     }
 

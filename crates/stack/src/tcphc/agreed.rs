@@ -61,13 +61,14 @@ impl Agreement {
         self.bits &= !REPEATS;
     }
 
-    /// The answer to a SYN was plain; where that was sent in vain, plain was all that arrived.
-    pub(super) const fn answer_plain(&mut self, now: Instant) {
+    /// The answer to a SYN was plain; returns whether plain was all that arrived of that SYN.
+    pub(super) const fn answer_plain(&mut self, now: Instant) -> bool {
         let is_vain = self.bits & REPEATS >= 2;
         self.end(now);
         if is_vain {
             self.count_offer();
         }
+        is_vain
     }
 
     /// Offers it again: full headers until the other end answers.
@@ -97,12 +98,15 @@ impl Agreement {
 
     /// The segment from number `seq` is repeated, and nothing was heard since it was last sent;
     /// returns whether it goes plain this time, as every second repetition of one segment does.
-    /// What a relay in between does not pass then arrives.
+    /// What a relay in between does not pass then arrives. Of several segments that are repeated,
+    /// in turn, the first one counts: the others wait for it anyhow.
     pub(super) const fn repeat(&mut self, seq: u32) -> bool {
-        let times = match self.repeated == seq as u16 {
-            true => self.bits & REPEATS,
-            false => 0,
-        };
+        let counted = self.bits & REPEATS;
+        let beyond = (seq as u16).wrapping_sub(self.repeated) as i16;
+        if counted > 0 && beyond > 0 {
+            return false;
+        }
+        let times = if beyond == 0 { counted } else { 0 };
         self.repeated = seq as u16;
         // Three times, and it goes on as after the first.
         let times = if times == REPEATS { 2 } else { times + 1 };
@@ -136,7 +140,7 @@ const OFFERS_MAX: u8 = 5 * OFFER;
 const REPEATS: u8 = 0x03;
 
 /// 2^24 µs, 16.8 s.
-const SPELL_SHIFT: u32 = 24;
+pub(super) const SPELL_SHIFT: u32 = 24;
 /// Spells, 17 to 34 s, for which an offer may go without an answer.
 const GRACE: u8 = 2;
 
@@ -155,6 +159,11 @@ mod tests {
         assert_eq!(plain, [false, true, false, true, false, false, true]);
         agreement.hear();
         assert!(!agreement.repeat(7), "something was heard");
+        // Several in turn: the first of them counts.
+        let mut agreement = Agreement::BOTH;
+        let plain = [8, 7, 8, 7, 8, 7, 8, 7].map(|seq| agreement.repeat(seq));
+        let expected = [false, false, false, true, false, false, false, true];
+        assert_eq!(plain, expected);
     }
 
     #[test]

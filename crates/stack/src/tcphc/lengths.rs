@@ -82,6 +82,9 @@ impl Tcphc<'_> {
         if agreement.is_plain() && !is_due || !self.speaks_with(flow) {
             return header.len();
         }
+        if is_due {
+            return full;
+        }
         // On a copy: what is found out of the context on the way is found again when it leaves.
         match frame_for(&mut { *context }, &seg, self.rules, now) {
             Some(frame) => {

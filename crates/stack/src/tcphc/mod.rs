@@ -33,11 +33,12 @@ mod windows;
 use core::net::Ipv6Addr;
 
 use crate::random::{KeyedHash, Rng};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::cursor::{Writer, copy};
 use crate::wire::tcp::{self, Flags};
 use crate::wire::tcphc::{self, Header, Window};
 
+use agreed::SPELL_SHIFT;
 use belief::{awaits_answer, is_acceptable, is_believable};
 use choose::{frame_for, is_repeated};
 pub use config::{Config, End, Mode};
@@ -70,6 +71,9 @@ pub struct Tcphc<'m> {
     /// The interface identifier of the border router that restores headers, where the motes agree
     /// on it with their router.
     offer: Option<[u8; 8]>,
+    /// Connections in a row of this mote whose SYN arrived only plain, and when the next one may
+    /// begin compressed.
+    vain: (u8, Instant),
     counters: TcphcCounters,
 }
 
@@ -140,6 +144,7 @@ impl<'m> Tcphc<'m> {
             quarters: [None; 4],
             quiet_until: now + config.quiet,
             offer: None,
+            vain: (0, now),
             counters: TcphcCounters::default(),
         }
     }
@@ -167,8 +172,19 @@ impl<'m> Tcphc<'m> {
 
     /// Takes what the router of this mote says: the interface identifier of the border router that
     /// restores headers; `None`: there is none, or not every relay passes them.
-    pub(crate) const fn set_offer(&mut self, offer: Option<[u8; 8]>) {
-        self.offer = offer;
+    pub(crate) fn set_offer(&mut self, offer: Option<[u8; 8]>) {
+        if self.offer != offer {
+            self.offer = offer;
+            self.vain = (0, Instant::ORIGIN);
+        }
+    }
+
+    /// A SYN arrived only plain: what the way up does not pass, or the border router not restore,
+    /// other connections need not try for a time that doubles.
+    fn begin_later(&mut self, now: Instant) {
+        let times = (self.vain.0 + 1).min(VAIN_MAX);
+        let wait = Duration::from_micros(1 << (SPELL_SHIFT + u32::from(times)));
+        self.vain = (times, now + wait);
     }
 
     /// Whether a connection is compressed, or will be if it is being accepted. `ports`: the local
@@ -417,12 +433,15 @@ impl<'m> Tcphc<'m> {
             return;
         };
         if seg.has(Flags::SYN) {
-            return match self.config.learned {
-                true => on_plain_syn(context, &seg, (self.config.end, self.rules, now)),
+            match self.config.learned {
+                true if on_plain_syn(context, &seg, (self.config.end, self.rules, now)) => {
+                    self.begin_later(now);
+                }
                 // A connection that is opened plain, or answered so, stays plain.
                 false if context.state() == State::Offered => context.set_state(State::Free),
-                false => {}
-            };
+                _ => {}
+            }
+            return;
         }
         if awaits_answer(context, self.rules) {
             return;
@@ -448,6 +467,7 @@ impl<'m> Tcphc<'m> {
 
     /// The other end has sent a compressed or a full header.
     fn agree(&mut self, at: Option<usize>) {
+        self.vain = (0, Instant::ORIGIN);
         if let Some(context) = at.and_then(|at| self.contexts.get_mut(at)) {
             context.agreement.go_compressed();
         }
@@ -491,27 +511,30 @@ fn goes_plain(
     context.agreement.is_plain() || is_vain && context.agreement.repeat(seg.seq())
 }
 
-/// A SYN, or the answer to one, came plain where compression is agreed.
-fn on_plain_syn(context: &mut Context, seg: &Segment, at: (End, Rules, Instant)) {
+/// A SYN, or the answer to one, came plain where compression is agreed; returns whether it answers
+/// a SYN of this end that arrived only plain.
+fn on_plain_syn(context: &mut Context, seg: &Segment, at: (End, Rules, Instant)) -> bool {
     let (end, rules, now) = at;
-    if !seg.has(Flags::ACK) {
-        let is_same = context.peer_isn == seg.seq() as u16 && !context.has(bit::OPENER);
-        match end {
-            // Another connection has these ports.
-            _ if !is_same => context.set_state(State::Free),
-            End::Router => context.agreement.go_plain(now),
-            // The SYN of a host is always plain: it says nothing of its router.
-            End::Mote => {}
+    let is_same = context.peer_isn == seg.seq() as u16;
+    if end == End::Router && !is_same {
+        // The mote has another connection on these ports.
+        context.set_state(State::Free);
+    } else if !seg.has(Flags::ACK) {
+        // The SYN of a host is always plain, and may be a stranger's: it says nothing.
+        if end == End::Router {
+            context.agreement.go_plain(now);
         }
     } else if !awaits_answer(context, rules) {
         context.agreement.go_plain(now);
     } else if seg.ack() == Some(context.u_seq) {
         // The router has no room, or the answer did not come from there. It may have later.
-        context.agreement.answer_plain(now);
+        let is_vain = context.agreement.answer_plain(now);
         context.join_late();
         context.on_validated(seg, Form::Full, rules, now);
         context.put(bit::UNSURE, true);
+        return is_vain;
     }
+    false
 }
 
 fn after_sending(context: &mut Context, seg: &Segment) {
@@ -528,6 +551,9 @@ fn after_sending(context: &mut Context, seg: &Segment) {
     }
     context.end_if(context.is_closed());
 }
+
+/// 64 spells, 18 minutes, between two attempts.
+const VAIN_MAX: u8 = 6;
 
 /// The longest TCP header that fits any first frame whole: 20 bytes, and 20 of options.
 const LEN_SURE: usize = 40;

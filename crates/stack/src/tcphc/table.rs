@@ -76,10 +76,17 @@ impl Tcphc<'_> {
     ) -> Option<usize> {
         let found = self.find_ports(key, ports);
         let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
+        if opens && self.is_offering() {
+            // A host's, or a stranger's: the mote's answer makes or ends the context.
+            return None;
+        }
         if let Some(at) = found {
+            let is_mote = self.config.learned && self.config.end == End::Mote;
             let context = self.contexts.get_mut(at)?;
             let is_new = context.u_seq != seg.end() || context.state() == State::Quarantine;
-            let reopened = opens && is_new && self.rules.cured(Cure::Poisoning);
+            // A mote's answer to another SYN begins a connection; its host's SYN was plain.
+            let begins = opens || is_mote && seg.has(Flags::SYN);
+            let reopened = begins && is_new && self.rules.cured(Cure::Poisoning);
             // A SYN that was not this connection's, for that goes on without an answer to it.
             let goes_on = awaits_answer(context, self.rules) && !seg.has(Flags::SYN);
             if !reopened && !goes_on || seg.has(Flags::RST) {
@@ -94,6 +101,9 @@ impl Tcphc<'_> {
             return None;
         }
         let at = found.or_else(|| self.free_slot(key, now))?;
+        if found.is_none() && !opens && self.is_used_plain(at, now) {
+            return None;
+        }
         let cid = self.choose_cid(key, flow, now)?;
         let remote = self.remote(key);
         let (rules, is_agreed) = (self.rules, self.config.learned);
@@ -131,7 +141,7 @@ impl Tcphc<'_> {
 
     /// Whether this end may make a context of its own accord now.
     pub(super) fn may_begin(&self, flow: &Flow, now: Instant) -> bool {
-        now >= self.quiet_until && self.speaks_with(flow) && !self.is_offering()
+        now >= self.quiet_until.max(self.vain.1) && self.speaks_with(flow) && !self.is_offering()
     }
 
     /// Offers compression once more in a connection that has gone plain, if that is due; after an
@@ -175,8 +185,11 @@ impl Tcphc<'_> {
         let is_agreed = self.config.learned;
         if let Some(at) = found {
             let context = self.contexts.get_mut(at)?;
-            // A mote that has restarted names another one.
-            let renamed = is_agreed && context.cid != cid && !context.has(bit::OPENER);
+            let is_other = seg.has(Flags::SYN) && context.peer_isn != seg.seq() as u16;
+            // A mote that has restarted names another one; its SYN-ACK may have another number.
+            let renamed = is_agreed
+                && !context.has(bit::OPENER)
+                && (context.cid != cid || is_other && !opens);
             if opens {
                 let same = context.peer_isn == seg.seq() as u16 && context.has(bit::R_SEQ);
                 let same = same && !renamed;
@@ -195,7 +208,7 @@ impl Tcphc<'_> {
                 return on_answer(context, cid, seg, self.rules).then_some(at);
             } else if awaits_answer(context, self.rules) {
                 return None;
-            } else if context.cid == cid || seg.has(Flags::RST) {
+            } else if context.cid == cid && !renamed || seg.has(Flags::RST) {
                 return Some(at);
             }
         } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens && !is_agreed {
@@ -211,11 +224,29 @@ impl Tcphc<'_> {
                 None => self.free_slot(key, now)?,
             },
         };
+        self.make_received(at, (key, ports, cid), seg, now)
+    }
+
+    /// Makes the context that an incoming full header names, at slot `at`.
+    fn make_received(
+        &mut self,
+        at: usize,
+        (key, ports, cid): (&Key, (u16, u16), u8),
+        seg: &Segment,
+        now: Instant,
+    ) -> Option<usize> {
         let remote = self.remote(key);
+        self.contexts.get_mut(at)?.set_state(State::Free);
+        // The other end gives each identifier to one connection: an earlier one is dead, and its
+        // context would be taken for this one's.
+        let earlier = self.find_cid(key, cid);
+        if let Some(earlier) = earlier.and_then(|at| self.contexts.get_mut(at)) {
+            earlier.set_state(State::Free);
+        }
         let context = self.contexts.get_mut(at)?;
         *context = new_context((key, remote), ports, cid, now);
         context.peer_isn = seg.seq() as u16;
-        if opens {
+        if seg.has(Flags::SYN) && !seg.has(Flags::ACK) {
             context.set_state(State::Offered);
             context.put(bit::EDGE, true);
         } else {
@@ -229,6 +260,16 @@ impl Tcphc<'_> {
         self.contexts
             .get(at)
             .is_some_and(|context| context.state() == State::Quarantine)
+    }
+
+    /// Whether a connection that is plain for now uses the context. It gives way to a connection
+    /// that opens, but not to one that is plain likewise: by turns they would forget how often each
+    /// was refused, and use up identifiers.
+    fn is_used_plain(&self, at: usize, now: Instant) -> bool {
+        self.contexts.get(at).is_some_and(|context| {
+            let is_over = matches!(context.state(), State::Free | State::Quarantine);
+            !is_over && context.agreement.is_plain() && context.idle_s(now) < EVICT_AFTER_S
+        })
     }
 
     /// A slot for a new connection: free, else the one longest idle of those that may go.

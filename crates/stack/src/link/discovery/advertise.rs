@@ -243,12 +243,11 @@ impl Discovery<'_> {
             if let Some(border) = self.border.filter(|_| HAS_BORDER) {
                 let _ = NdpOption::BorderRouter(border).emit(&mut w);
             }
-            let offer = self.offer();
-            if let Some(router) = offer {
+            if let Some(router) = self.offer() {
                 let _ = NdpOption::RestoresTcp { router }.emit(&mut w);
             }
-            self.offer.tell(offer);
         }
+        self.offer.tell(self.offer(), to.is_multicast());
         let _ = NdpOption::Mtu(IPV6_MTU_MIN as u32).emit(&mut w);
         if self.takes_registrations() {
             let _ = capabilities(ROUTER_CAPABILITIES).emit(&mut w);

@@ -52,17 +52,10 @@ impl Discovery<'_> {
         let was_asked = self.solicitor.has_asked(now);
         let said = AdvertisementClaims {
             lease,
-            change: self.change(&advertisement),
+            change: self.change(&advertisement, &summary),
             to_one,
         };
         let is_taken = self.solicitor.on_advertisement(addr, said, now, rng);
-        let is_its_own = to_one && self.solicitor.router() == Some(&addr);
-        let is_offer_news = lease > Duration::ZERO
-            && (is_taken || is_its_own)
-            && self.hear_offer(summary.offer, neighbour);
-        if is_offer_news && ip.forwards() {
-            self.announce(queue, ip, now);
-        }
         if !is_taken {
             return match self.is_older(summary.border.as_ref()) {
                 true => Err(PacketDrop::BadNdp),
@@ -70,6 +63,9 @@ impl Discovery<'_> {
             };
         }
         let has_router = lease > Duration::ZERO;
+        if has_router {
+            self.hear_offer(summary.offer, neighbour, now);
+        }
         if !has_router {
             self.forget_router(ip);
         } else if !self.solicitor.is_led() {
@@ -218,7 +214,7 @@ impl Discovery<'_> {
     }
 
     /// A number for the change that an advertisement would make here; `None`: it changes nothing.
-    fn change(&self, advertisement: &RouterAdvertisement<'_>) -> Option<u32> {
+    fn change(&self, advertisement: &RouterAdvertisement<'_>, summary: &Summary) -> Option<u32> {
         let had = self.prefix();
         let prefix = match self.has_led_prefix {
             false => prefix_of(had, advertisement),
@@ -227,6 +223,10 @@ impl Discovery<'_> {
         let mut digest = Digest(0);
         if prefix.as_ref() != had {
             digest.note(0, prefix.as_ref());
+        }
+        if let Some(offer) = self.offer.change(summary.offer) {
+            let router = offer.map(ip::link_local);
+            digest.note(u32::MAX, router.as_ref());
         }
         for option in advertisement.options.iter() {
             match option {

@@ -231,6 +231,7 @@ impl<'m> Discovery<'m> {
             self.solicitor.next_deadline(),
             self.registering_node.next_deadline(),
         );
+        let own = earliest(own, self.offer.next_deadline());
         let first = match IS_ROUTER {
             true => earliest(own, self.answer.at),
             false => own,
@@ -389,7 +390,7 @@ impl<'m> Discovery<'m> {
         now: Instant,
         rng: &mut Rng,
     ) {
-        self.ask_for_offer(now);
+        self.poll_offer(queue, ip, now);
         match self.solicitor.poll(now, rng) {
             None => {}
             Some(Due::Expired) => {

@@ -7,8 +7,9 @@
 //! Source: `docs/reference/tcphc.md`, section 7.
 
 use super::Discovery;
-use crate::ip::Iid;
-use crate::time::Instant;
+use crate::ip::{Iid, Ip};
+use crate::storage::packet_queue::PacketQueue;
+use crate::time::{Duration, Instant};
 use crate::wire::{LinkAddr, tcphc};
 
 /// What is known of the offer.
@@ -16,10 +17,15 @@ use crate::wire::{LinkAddr, tcphc};
 pub(super) struct Offer {
     /// The identifier of the border router that restores headers.
     router: Option<Iid>,
-    /// The neighbour that said so; `None`: this node itself, or the network's setup.
+    /// The neighbour that said so, or that there is none; `None`: this node itself, the network's
+    /// setup, or nobody yet.
     from: Option<Iid>,
-    /// Whether this node's last advertisement said so.
-    told: Option<bool>,
+    /// The offer in this node's last advertisement to all; `None`: it has not advertised.
+    told: Option<Option<Iid>>,
+    /// Neighbours were told something else than what this node has heard since.
+    is_news: bool,
+    /// The next advertisement because of such news, at the earliest.
+    may_tell: Instant,
 }
 
 impl Offer {
@@ -27,11 +33,33 @@ impl Offer {
         router: None,
         from: None,
         told: None,
+        is_news: false,
+        may_tell: Instant::ORIGIN,
     };
 
-    /// Notes what an advertisement of this node says.
-    pub(super) const fn tell(&mut self, said: Option<Iid>) {
-        self.told = Some(said.is_some());
+    /// Notes what an advertisement of this node says, `to_all` or to one neighbour.
+    pub(super) const fn tell(&mut self, said: Option<Iid>, to_all: bool) {
+        if to_all || self.told.is_none() {
+            self.told = Some(said);
+        }
+        if to_all {
+            self.is_news = false;
+        }
+    }
+
+    /// Whether the offer is not one that a router makes: this node makes it, or the setup.
+    const fn is_own(&self) -> bool {
+        self.from.is_none() && self.router.is_some()
+    }
+
+    /// What an advertisement with the offer `said` would change; `None`: nothing.
+    pub(super) fn change(&self, said: Option<Iid>) -> Option<Option<Iid>> {
+        (tcphc::IS_SUPPORTED && !self.is_own() && said != self.router).then_some(said)
+    }
+
+    /// When neighbours are told of another offer.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.is_news.then_some(self.may_tell)
     }
 
     /// The neighbour that said so has gone, or another one took its place.
@@ -63,35 +91,54 @@ impl Discovery<'_> {
         self.set_offer(self.source);
     }
 
-    /// The router `from` offers this; returns whether neighbours were told something else.
-    pub(super) fn hear_offer(&mut self, said: Option<Iid>, from: Iid) -> bool {
+    /// The router `from` offers this, which was believed.
+    pub(super) fn hear_offer(&mut self, said: Option<Iid>, from: Iid, now: Instant) {
         if !tcphc::IS_SUPPORTED {
-            return false;
+            return;
         }
-        if self.offer.from.is_some() || self.offer.router.is_none() {
+        if !self.offer.is_own() {
+            let is_known = self.offer.router == said && self.offer.from == Some(from);
+            if said.is_none() && !is_known && self.solicitor.is_led() {
+                // It may hear of an offer soon, and a node that sleeps miss what it then tells all.
+                self.solicitor.ask_by(now + INTERVAL);
+            }
             self.offer.router = said;
             self.offer.from = Some(from);
         }
-        let now = self.offer().is_some();
-        self.offer.told.is_some_and(|told| told != now)
+        let offer = self.offer();
+        self.offer.is_news = self.offer.told.is_some_and(|told| told != offer);
     }
 
-    /// RPL has another parent than the one whose offer is known: it is asked for its own.
-    pub(super) fn ask_for_offer(&mut self, now: Instant) {
-        if tcphc::IS_SUPPORTED && self.offer.router.is_some() && self.offer().is_none() {
+    /// Asks the router of this node for an offer, and tells neighbours of another one, where that is
+    /// due.
+    pub(super) fn poll_offer(&mut self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, now: Instant) {
+        if !tcphc::IS_SUPPORTED {
+            return;
+        }
+        // RPL has another parent than the one whose word is known: it is asked for its own.
+        let is_foreign = (self.offer.from.as_ref()).is_some_and(|it| !self.solicitor.is_way_up(it));
+        if is_foreign {
             self.solicitor.hasten(now);
+        }
+        if self.offer.is_news && now >= self.offer.may_tell {
+            self.offer.is_news = false;
+            self.offer.may_tell = now + INTERVAL;
+            if ip.forwards() {
+                self.announce(queue, ip, now);
+            }
         }
     }
 }
+
+/// Between two advertisements because of an offer, and before a router without one is asked again.
+const INTERVAL: Duration = Duration::from_secs(60);
 
 #[cfg(all(test, feature = "rpl"))]
 mod tests {
     use super::super::{Received, Settings};
     use super::*;
-    use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour};
+    use crate::ip::{self, Ingress, InterfaceId, Neighbour};
     use crate::random::Rng;
-    use crate::storage::packet_queue::PacketQueue;
-    use crate::time::Duration;
     use crate::wire::cursor::Writer;
     use crate::wire::icmpv6::{Message, RouterAdvertisement};
     use crate::wire::ipv6;
@@ -112,6 +159,10 @@ mod tests {
     impl Mote {
         /// A mote that RPL leads.
         fn new() -> Self {
+            Self::with(ip::Config::default())
+        }
+
+        fn with(config: ip::Config) -> Self {
             let settings = Settings {
                 source: LinkAddr::Extended([2, 0, 0, 0, 0, 0, 0, 5]),
                 eui64: [2, 0, 0, 0, 0, 0, 0, 5],
@@ -123,7 +174,7 @@ mod tests {
             let mut mote = Self {
                 discovery: Discovery::new(settings, &mut []),
                 queue: PacketQueue::new(std::vec![0; 4_096].leak()),
-                ip: Ip::new(ip::Config::default(), std::vec![None; 2].leak()),
+                ip: Ip::new(config, std::vec![None; 2].leak()),
                 now: Instant::from_micros(1_000_000),
                 rng: Rng::from_seed([1, 2]),
             };
@@ -201,10 +252,24 @@ mod tests {
             assert_eq!(heard, Ok(()));
         }
 
+        /// Its parent changes what it says, and repeats it to each question that follows.
+        fn confirm(&mut self, from: Iid, options: &[NdpOption<'_>]) {
+            self.hear(from, options);
+            for _ in 0..100 {
+                if self.sends_for(1) > 0 {
+                    self.hear(from, options);
+                }
+            }
+        }
+
         /// How many packets it sends in a minute.
         fn sends(&mut self) -> usize {
+            self.sends_for(60)
+        }
+
+        fn sends_for(&mut self, seconds: u64) -> usize {
             let mut sent = 0;
-            for _ in 0..60 {
+            for _ in 0..seconds {
                 self.now += Duration::from_secs(1);
                 self.discovery
                     .poll(&mut self.queue, &mut self.ip, self.now, &mut self.rng);
@@ -233,12 +298,78 @@ mod tests {
         mote.hear(PARENTS[1], &[OFFER]);
         assert_eq!(mote.discovery.offer(), Some(ROUTER));
         // It withdraws the offer; a stranger makes none.
-        mote.hear(PARENTS[1], &[]);
+        mote.confirm(PARENTS[1], &[]);
         mote.hear(PARENTS[0], &[OFFER]);
         assert_eq!(mote.discovery.offer(), None);
+        // The next parent may have one, whatever this one said.
         mote.follow(PARENTS[0]);
         mote.sends();
-        assert_eq!(mote.sends(), 0, "no offer is missed");
+        assert!((1..=2).contains(&mote.sends()), "it is asked");
+        mote.confirm(PARENTS[0], &[OFFER]);
+        assert_eq!(mote.discovery.offer(), Some(ROUTER));
+        mote.sends();
+        assert_eq!(mote.sends(), 0, "it has said so");
+    }
+
+    /// Somebody advertises in the parent's name, to all or to this node.
+    #[test]
+    fn an_offer_changes_only_when_the_parent_confirms_it() {
+        for options in [&[][..], &[NdpOption::RestoresTcp { router: [1; 8] }]] {
+            let mut mote = Mote::new();
+            mote.follow(PARENTS[0]);
+            mote.hear(PARENTS[0], &[OFFER]);
+            for _ in 0..3 {
+                mote.hear(PARENTS[0], options);
+                assert_eq!(mote.discovery.offer(), Some(ROUTER), "{options:?}");
+            }
+            // The parent is asked, and says what it always said.
+            assert!(mote.sends_for(5) > 0);
+            mote.hear(PARENTS[0], &[OFFER]);
+            assert_eq!(mote.discovery.offer(), Some(ROUTER));
+            mote.confirm(PARENTS[0], options);
+            assert_ne!(mote.discovery.offer(), Some(ROUTER), "{options:?}");
+        }
+    }
+
+    /// The parent may get its offer after it has answered, and its word to all may get lost.
+    #[test]
+    fn a_parent_without_an_offer_is_asked_once_more() {
+        let mut mote = Mote::new();
+        mote.follow(PARENTS[0]);
+        mote.sends_for(1);
+        mote.hear(PARENTS[0], &[]);
+        assert_eq!(mote.sends_for(58), 0);
+        assert_eq!(mote.sends_for(3), 1);
+        mote.hear(PARENTS[0], &[]);
+        assert_eq!(mote.sends() + mote.sends(), 0);
+    }
+
+    /// A router whose parent changes its mind all the time, and names one router or another.
+    #[test]
+    fn neighbours_are_told_of_another_offer_once_a_minute() {
+        let mut mote = Mote::with(ip::Config {
+            forwards: true,
+            ..ip::Config::default()
+        });
+        mote.follow(PARENTS[0]);
+        mote.hear(PARENTS[0], &[OFFER]);
+        let now = mote.now;
+        mote.discovery.announce(&mut mote.queue, &mote.ip, now);
+        mote.sends_for(1);
+        let mut told = 0;
+        for second in 0..120 {
+            let router = [second as u8; 8];
+            mote.discovery
+                .hear_offer(Some(router), PARENTS[0], mote.now);
+            let sent = mote.sends_for(1);
+            assert!(second > 0 || sent == 1, "at once");
+            told += sent;
+        }
+        assert_eq!(told, 2);
+        // The last one is told, too.
+        mote.sends();
+        assert_eq!(mote.discovery.offer.told, Some(Some([119; 8])));
+        assert_eq!(mote.sends(), 0);
     }
 
     /// What is repeated counts once, and what is of another kind not at all.

@@ -180,7 +180,7 @@ fn without_an_offer_all_is_plain() {
     }
 }
 
-/// The mote is no end of its own choice: its peer is another mote, and the offer is the router's.
+/// The announcement names the border router: towards another mote nothing is compressed.
 #[test]
 fn other_motes_are_not_meant_by_the_offer() {
     let near = Flow {
@@ -308,6 +308,40 @@ fn a_syn_that_is_not_passed_goes_plain_at_the_second_repetition() {
     assert_eq!(pair.open(0), [Sent::Plain; 3]);
     assert_eq!(pair.exchange(), PLAIN);
     assert!(pair.recovers_within(15));
+}
+
+/// What one connection has found out serves the next ones.
+#[test]
+fn after_syns_in_vain_other_connections_begin_plain_for_a_while() {
+    let mut pair = Pair::new();
+    let mut port = PORTS.0;
+    let mut opens = |pair: &mut Pair, in_vain: usize| {
+        port += 1;
+        pair.ports = (port, 80);
+        pair.seq = ISNS;
+        for _ in 0..in_vain {
+            assert!(!pair.lose(0, Flags::SYN, 0));
+        }
+        pair.open(0)
+    };
+    for spells in [2, 4] {
+        assert_eq!(opens(&mut pair, 2), [Sent::Plain; 3]);
+        assert_eq!(opens(&mut pair, 0), [Sent::Plain; 3]);
+        pair.wait(spells * 17 - 4);
+        assert!(!pair.ends[0].would_carry(&flow(0), pair.now));
+        pair.wait(5);
+        assert!(pair.ends[0].would_carry(&flow(0), pair.now));
+    }
+    // What comes compressed, or another offer, ends that.
+    assert_eq!(opens(&mut pair, 2), [Sent::Plain; 3]);
+    pair.ends[0].set_offer(Some(ROUTER));
+    assert!(!pair.ends[0].would_carry(&flow(0), pair.now));
+    pair.ends[0].set_offer(None);
+    pair.ends[0].set_offer(Some(ROUTER));
+    assert_eq!(opens(&mut pair, 0), [Sent::Full; 3]);
+    assert_eq!(opens(&mut pair, 2), [Sent::Plain; 3]);
+    pair.wait(35);
+    assert!(pair.ends[0].would_carry(&flow(0), pair.now));
 }
 
 /// Different segments, each for the first time, of which nothing was heard.
@@ -461,8 +495,7 @@ fn a_host_does_not_choose_for_its_mote() {
     let syn = segment(1, PORTS, 0x0123_4567, 0, Flags::SYN, 0);
     let sent = pair.send(1, &syn);
     assert_eq!(pair.arrive(1, &syn, sent), Sent::Plain);
-    assert_eq!(pair.data(0), Sent::Full);
-    assert_eq!([pair.data(1), pair.data(0)], COMPRESSED);
+    assert_eq!(pair.exchange(), COMPRESSED);
     // Whatever made it plain, its next segment offers it again.
     for _ in 0..5 {
         let plain = pair.segment(1, Flags::ACK, 0);
@@ -470,6 +503,45 @@ fn a_host_does_not_choose_for_its_mote() {
         assert_eq!(pair.data(0), Sent::Full);
         assert_eq!([pair.data(1), pair.data(0)], COMPRESSED);
     }
+}
+
+/// A SYN that a stranger sends in the name of the host, with data on their way in both directions.
+#[test]
+fn a_blind_syn_costs_a_live_connection_nothing() {
+    for opens in [0, 1] {
+        let mut pair = Pair::new();
+        pair.open(opens);
+        pair.exchange();
+        let next_cid = pair.ends[0].next_cid;
+        let on_the_way = [0, 1].map(|end| {
+            let segment = pair.segment(end, Flags::ACK, 40);
+            let sent = pair.send(end, &segment);
+            (end, segment, sent)
+        });
+        let syn = segment(1, PORTS, 0x0123_4567, 0, Flags::SYN, 0);
+        let sent = pair.send(1, &syn);
+        assert_eq!(pair.arrive(1, &syn, sent), Sent::Plain);
+        for (end, segment, sent) in on_the_way {
+            assert_eq!(pair.arrive(end, &segment, sent), Sent::Compressed);
+            pair.seq[end] += 40;
+        }
+        assert_eq!(pair.exchange(), COMPRESSED);
+        assert_eq!(pair.ends[0].next_cid, next_cid, "no identifier is spent");
+    }
+}
+
+/// The host opens again from its ports, and the mote has no identifier to answer with.
+#[test]
+fn a_plain_answer_with_another_number_ends_the_context() {
+    let mut pair = Pair::new();
+    pair.open(1);
+    pair.exchange();
+    pair.ends[0].quarters = [Some(pair.now); 4];
+    pair.seq = ISNS.map(|isn| isn + 10_000);
+    assert_eq!(pair.open(1), [Sent::Plain; 3]);
+    assert_eq!(pair.exchange(), PLAIN);
+    let mut contexts = pair.ends[1].contexts.iter();
+    assert!(contexts.all(|context| context.state() == State::Free));
 }
 
 /// Its full header might not have fitted its frame: it says nothing of who restores headers.
@@ -501,7 +573,7 @@ fn a_syn_of_a_host_that_comes_again_makes_nothing_plain() {
     assert_eq!(pair.exchange(), COMPRESSED);
 }
 
-/// Two offers of one mote on the same identifiers, after its own have run out.
+/// More connections begin within two minutes than there are identifiers.
 #[test]
 fn without_an_identifier_a_connection_is_plain_and_nothing_is_lost() {
     let mut pair = Pair::new();
@@ -563,6 +635,30 @@ fn an_identifier_that_the_router_has_elsewhere_is_left_for_another() {
     assert_eq!(pair.exchange(), COMPRESSED);
 }
 
+/// The mote has started again, and gives one connection the identifier of another one, whose context
+/// the router still keeps in a lower slot.
+#[test]
+fn an_identifier_of_two_connections_means_the_later_one() {
+    let mut pair = Pair::new();
+    let ports = [PORTS, (4_001, 80)];
+    for ports in ports {
+        (pair.ports, pair.seq) = (ports, ISNS);
+        assert_eq!(pair.open(0), [Sent::Full; 3]);
+    }
+    let contexts = &pair.ends[1].contexts;
+    let [first, second] = ports.map(|(mote, host)| {
+        let is_it = |context: &Context| context.ports == (host, mote);
+        contexts.iter().position(is_it).unwrap()
+    });
+    assert!(second < first);
+    let cid = contexts[second].cid;
+    pair.restart(0);
+    pair.ends[0].next_cid = cid;
+    (pair.ports, pair.seq) = (ports[0], [77_000, 99_000]);
+    assert_eq!(pair.open(0), [Sent::Full; 3]);
+    assert_eq!(pair.exchange(), COMPRESSED);
+}
+
 #[test]
 fn the_last_syn_decides_how_it_is_answered() {
     let mut pair = Pair::new();
@@ -595,6 +691,30 @@ fn plain_connections_take_no_context_from_others() {
     assert_eq!(pair.open(0), [Sent::Full; 3]);
 }
 
+/// One slot, and two connections that no header may pass: each would forget how often the other one
+/// was refused.
+#[test]
+fn a_plain_connection_keeps_its_slot_while_it_is_used() {
+    let mut pair = Pair::new();
+    pair.ends[0] = table(End::Mote, 1, 1);
+    pair.ends[0].set_offer(Some(ROUTER));
+    pair.ends[1] = table(End::Router, 0, 2);
+    let mut full = 0;
+    for second in 0..40 {
+        for port in [5_000, 5_001] {
+            pair.ports = (port, 80);
+            pair.wait(1);
+            full += usize::from(pair.data(0) == Sent::Full);
+            assert_eq!(pair.data(1), Sent::Plain);
+        }
+        // The grace of the first offer is over.
+        if second == 20 {
+            full = 0;
+        }
+    }
+    assert!(full <= 2, "{full}");
+}
+
 /// What is promised to TCP before the connection, and what each segment then is.
 #[test]
 fn a_segment_is_cut_to_the_form_that_it_will_have() {
@@ -615,6 +735,14 @@ fn a_segment_is_cut_to_the_form_that_it_will_have() {
     assert_eq!(len(&pair), tcp::HEADER_LEN);
     pair.ends[0].set_offer(None);
     assert_eq!(len(&pair), tcp::HEADER_LEN);
+    // The offer comes back, and nothing was heard: it is made anew, with a full header.
+    let mut pair = Pair::new();
+    pair.open(0);
+    pair.exchange();
+    pair.ends[0].set_offer(None);
+    assert_eq!(pair.data(0), Sent::Plain);
+    pair.ends[0].set_offer(Some(ROUTER));
+    assert_eq!(len(&pair), tcp::HEADER_LEN + 2);
     // A listener promises a host what its answer will offer.
     let mote = mote(3);
     assert!(mote.carries(&flow(0), PORTS, at(1)));
