@@ -76,8 +76,10 @@ impl Tcphc<'_> {
     ) -> Option<usize> {
         let found = self.find_ports(key, ports);
         let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
-        if opens && self.is_offering() {
-            // A host's, or a stranger's: the mote's answer makes or ends the context.
+        let context = found.and_then(|at| self.contexts.get(at));
+        let is_known = context.is_some_and(|it| it.has(bit::U_SEQ) && it.u_seq != seg.end());
+        if self.is_offering() && (opens || is_known && seg.has(Flags::SYN)) {
+            // A host's, or a stranger's: what the mote sends makes or ends the context.
             return None;
         }
         if let Some(at) = found {
@@ -185,7 +187,8 @@ impl Tcphc<'_> {
         let is_agreed = self.config.learned;
         if let Some(at) = found {
             let context = self.contexts.get_mut(at)?;
-            let is_other = seg.has(Flags::SYN) && context.peer_isn != seg.seq() as u16;
+            let is_other = context.peer_isn != seg.seq() as u16;
+            let is_other = is_other && seg.has(Flags::SYN) && self.config.end == End::Router;
             // A mote that has restarted names another one; its SYN-ACK may have another number.
             let renamed = is_agreed
                 && !context.has(bit::OPENER)

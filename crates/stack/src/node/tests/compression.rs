@@ -252,6 +252,18 @@ mod agreed {
         }
     }
 
+    #[test]
+    fn an_offer_does_not_end_because_somebody_says_so() {
+        let mut world = chain(&[0, FAR]);
+        let to = ip::link_local(link(1).iid());
+        let lifetime = Advertised::LIFETIME.as_secs();
+        advertise_to(&mut world, (0, 0), to, lifetime as u16, &[(MESH, lifetime)]);
+        world.run_for(Duration::from_secs(60));
+        transfer(&mut world, FAR, 4, HOST, &bytes(3_000));
+        let [_, _, compressed, _] = sent(&world, FAR);
+        assert!(compressed >= 5, "{compressed}");
+    }
+
     /// A part of the way that does not pass such headers takes the offer from all below.
     #[test]
     fn an_offer_that_ends_ends_all_the_way_down() {
@@ -259,8 +271,13 @@ mod agreed {
         let to = ip::link_local(link(1).iid());
         let lifetime = Advertised::LIFETIME.as_secs();
         let prefixes = [(MESH, lifetime)];
-        advertise_to(&mut world, (0, 0), to, lifetime as u16, &prefixes);
-        world.run_for(Duration::from_secs(5));
+        // It answers without the offer when it is asked about that, too.
+        world.deaf = Some((0, world.now..world.now + Duration::from_secs(15)));
+        for _ in 0..15 {
+            advertise_to(&mut world, (0, 0), to, lifetime as u16, &prefixes);
+            world.run_for(Duration::from_secs(1));
+        }
+        world.run_for(Duration::from_secs(60));
         transfer(&mut world, FAR, 4, HOST, &bytes(3_000));
         let [full, mostly, compressed, plain] = sent(&world, FAR);
         assert_eq!([full, mostly, compressed], [0; 3]);

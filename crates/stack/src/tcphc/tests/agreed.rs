@@ -505,10 +505,11 @@ fn a_host_does_not_choose_for_its_mote() {
     }
 }
 
-/// A SYN that a stranger sends in the name of the host, with data on their way in both directions.
+/// A SYN that a stranger sends in the name of the host, or the answer to one, with data on their
+/// way in both directions.
 #[test]
 fn a_blind_syn_costs_a_live_connection_nothing() {
-    for opens in [0, 1] {
+    for (opens, flags) in [(0, Flags::SYN), (1, Flags::SYN), (0, SYN_ACK), (1, SYN_ACK)] {
         let mut pair = Pair::new();
         pair.open(opens);
         pair.exchange();
@@ -518,7 +519,7 @@ fn a_blind_syn_costs_a_live_connection_nothing() {
             let sent = pair.send(end, &segment);
             (end, segment, sent)
         });
-        let syn = segment(1, PORTS, 0x0123_4567, 0, Flags::SYN, 0);
+        let syn = segment(1, PORTS, 0x0123_4567, 0, flags, 0);
         let sent = pair.send(1, &syn);
         assert_eq!(pair.arrive(1, &syn, sent), Sent::Plain);
         for (end, segment, sent) in on_the_way {
@@ -635,8 +636,8 @@ fn an_identifier_that_the_router_has_elsewhere_is_left_for_another() {
     assert_eq!(pair.exchange(), COMPRESSED);
 }
 
-/// The mote has started again, and gives one connection the identifier of another one, whose context
-/// the router still keeps in a lower slot.
+/// The mote has started again, and gives one connection the identifier of another one, whose
+/// context the router still keeps in a lower slot.
 #[test]
 fn an_identifier_of_two_connections_means_the_later_one() {
     let mut pair = Pair::new();
