@@ -108,8 +108,8 @@ impl Connection<'_> {
 
     /// The peer has just sent, or connected, and probably has more: it sends again when it has our
     /// ACK, or when its own timer expires, whose length is unknown. So the longer the peer is
-    /// silent, the more rarely the node polls for its segments. If there is a gap before received data, the missing
-    /// data are always expected, even if the last segment had the PSH flag.
+    /// silent, the more rarely the node polls for its segments. If there is a gap before received
+    /// data, the missing data are always expected, even if the last segment had the PSH flag.
     fn stream(
         &self,
         ago: impl Fn(u32) -> Instant,

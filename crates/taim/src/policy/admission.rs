@@ -13,10 +13,10 @@
 //! bytes, so the sender does not run into its timeout. The window follows from the size of
 //! segments: as many bytes are inside as the air between neighbours can carry. It shrinks if flows
 //! that lose segments fall behind the others still, or if flows retransmit. A packet waits for at
-//! most a minute. While the number of flows inside is below one and a half times the window, it also waits no
-//! longer than its sender's timeout, estimated from the round trips so far. A sender that sends
-//! again at fixed times, whatever the round trips, is recognised by them, and its packets wait no
-//! longer than it does. Source: Motet's own.
+//! most a minute. While the number of flows inside is below one and a half times the window, it
+//! also waits no longer than its sender's timeout, estimated from the round trips so far. A sender
+//! that sends again at fixed times, whatever the round trips, is recognised by them, and its
+//! packets wait no longer than it does. Source: Motet's own.
 
 use std::collections::BTreeSet;
 use std::mem;

@@ -109,8 +109,8 @@ impl Discovery<'_> {
         self.offer.is_news = self.offer.told.is_some_and(|told| told != offer);
     }
 
-    /// Asks the router of this node for an offer, and tells neighbours of another one, where that is
-    /// due.
+    /// Asks the router of this node for an offer, and tells neighbours of a changed one, where
+    /// either is due.
     pub(super) fn poll_offer(&mut self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, now: Instant) {
         if !tcphc::IS_SUPPORTED {
             return;

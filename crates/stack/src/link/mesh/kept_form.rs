@@ -1,8 +1,9 @@
-//! The form in which the TCP header of a packet for a sleeping child travels, kept from one delivery
-//! to the next.
+//! The form in which the TCP header of a packet for a sleeping child travels, kept from delivery to
+//! delivery.
 //!
-//! Place: [`indirect`](super::indirect) asks for it as it takes a packet to cut it up. Left out: the
-//! compressor, which is [`tcphc`](crate::tcphc)'s. Source: `docs/reference/tcphc.md`, section 7.
+//! Place: [`indirect`](super::indirect) asks for it as it takes a packet to cut it up. Left out:
+//! the compressor, which is [`tcphc`](crate::tcphc)'s.
+//! Source: `docs/reference/tcphc.md`, section 7.
 
 use super::{Mesh, PacketMeta, link_addr};
 use crate::ip::{self, Ip};
