@@ -248,9 +248,9 @@ impl Solicitor {
         }
     }
 
-    /// The router has more configuration than it has advertised: solicits it soon, but at most once
-    /// a minute. While it is asked about a change, it is asked anyhow.
-    pub(crate) fn hasten(&mut self, now: Instant) {
+    /// The router has more configuration than it has advertised: solicits it `after` so long, but at
+    /// most once a minute. While it is asked about a change, it is asked anyhow.
+    pub(crate) fn hasten(&mut self, after: Duration, now: Instant) {
         if let State::Bound {
             refresh,
             may_ask,
@@ -259,7 +259,7 @@ impl Solicitor {
         } = &mut self.state
             && now >= *may_ask
         {
-            *refresh = now.min(*refresh);
+            *refresh = (now + after).min(*refresh);
             *may_ask = now + INTERVAL_MAX;
         }
     }

@@ -269,7 +269,7 @@ impl<'m> Discovery<'m> {
 
     /// Headers came that no context here explains: the router has one that this node does not know.
     pub(super) fn on_unknown_context(&mut self, now: Instant) {
-        self.solicitor.hasten(now);
+        self.solicitor.hasten(Duration::ZERO, now);
     }
 
     /// Whether this node solicits all routers: any router may answer, by multicast.

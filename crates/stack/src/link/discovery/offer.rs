@@ -115,10 +115,11 @@ impl Discovery<'_> {
         if !tcphc::IS_SUPPORTED {
             return;
         }
-        // RPL has another parent than the one whose word is known: it is asked for its own.
+        // RPL has another parent than the one whose word is known: it is asked for its own, and not
+        // while the mote has just found it, and has more to say.
         let is_foreign = (self.offer.from.as_ref()).is_some_and(|it| !self.solicitor.is_way_up(it));
         if is_foreign {
-            self.solicitor.hasten(now);
+            self.solicitor.hasten(SETTLES_FOR, now);
         }
         if self.offer.is_news && now >= self.offer.may_tell {
             self.offer.is_news = false;
@@ -129,6 +130,9 @@ impl Discovery<'_> {
         }
     }
 }
+
+/// How long a new parent has other things to do.
+const SETTLES_FOR: Duration = Duration::from_secs(5);
 
 /// Between two advertisements because of an offer, and before a router without one is asked again.
 const INTERVAL: Duration = Duration::from_secs(60);
