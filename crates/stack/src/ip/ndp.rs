@@ -248,8 +248,8 @@ impl Solicitor {
         }
     }
 
-    /// The router has more configuration than it has advertised: solicits it `after` so long, but at
-    /// most once a minute. While it is asked about a change, it is asked anyhow.
+    /// The router has more configuration than it has advertised: solicits it `after` so long, but
+    /// at most once a minute. While it is asked about a change, it is asked anyhow.
     pub(crate) fn hasten(&mut self, after: Duration, now: Instant) {
         if let State::Bound {
             refresh,
