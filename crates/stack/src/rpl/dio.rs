@@ -381,12 +381,13 @@ impl Rpl<'_> {
         let is_known = candidate.rank != 0;
         let is_as_before = candidate.rank == dio.rank && candidate.base == base;
         // A counter on its straight part goes back only where its node has begun anew.
-        let asks_for_dao = match lollipop::compare(dio.dtsn, candidate.dtsn) {
+        let counted = lollipop::compare(dio.dtsn, candidate.dtsn);
+        let asks_for_dao = match counted {
             Some(Ordering::Equal) => false,
             Some(Ordering::Less) => dio.dtsn >= lollipop::STRAIGHT,
             Some(Ordering::Greater) | None => true,
         };
-        let has_begun_anew = lollipop::compare(dio.dtsn, candidate.dtsn) != Some(Ordering::Greater);
+        let has_begun_anew = counted != Some(Ordering::Greater);
         let is_far_worse = dio.rank > candidate.rank.saturating_add(dodag.unit())
             || base > candidate.base.saturating_add(WORSE_ETX);
         let makes_act = (is_far_worse && is_settled) || asks_for_dao || has_other_prefix;

@@ -1,9 +1,10 @@
 //! The offer to restore compressed TCP headers, on its way from the border router to the motes.
 //!
-//! Purpose: a border router that restores them says so in its advertisements, and a router passes
-//! that on only while its own router says so, too. So a mote that hears it knows that every relay
-//! on its way up passes such headers. Place: beside prefix and contexts; the link hands the offer
-//! to its compressor. Left out: what is compressed towards whom, which is the compressor's.
+//! Purpose: a border router that restores such headers has an option in its advertisements. A
+//! router repeats the option only while its own router has it. So a mote that hears the option
+//! knows: every relay on its way up passes such headers. Place: beside prefix and contexts; the
+//! link hands the offer to its compressor. Left out: what is compressed towards whom, which is the
+//! compressor's.
 //! Source: `docs/reference/tcphc.md`, section 7.
 
 use super::Discovery;
@@ -21,8 +22,8 @@ pub(super) struct Offer {
     /// setup, or nobody yet.
     from: Option<Iid>,
     /// The offer in this node's last advertisement to all; `None`: it has not advertised.
-    told: Option<Option<Iid>>,
-    /// Neighbours were told something else than what this node has heard since.
+    advertised: Option<Option<Iid>>,
+    /// This node has heard something else since its last advertisement to all.
     is_news: bool,
     /// The next advertisement because of such news, at the earliest.
     may_tell: Instant,
@@ -32,15 +33,15 @@ impl Offer {
     pub(super) const NONE: Self = Self {
         router: None,
         from: None,
-        told: None,
+        advertised: None,
         is_news: false,
         may_tell: Instant::ORIGIN,
     };
 
     /// Notes what an advertisement of this node says, `to_all` or to one neighbour.
     pub(super) const fn tell(&mut self, said: Option<Iid>, to_all: bool) {
-        if to_all || self.told.is_none() {
-            self.told = Some(said);
+        if to_all || self.advertised.is_none() {
+            self.advertised = Some(said);
         }
         if to_all {
             self.is_news = false;
@@ -106,7 +107,7 @@ impl Discovery<'_> {
             self.offer.from = Some(from);
         }
         let offer = self.offer();
-        self.offer.is_news = self.offer.told.is_some_and(|told| told != offer);
+        self.offer.is_news = self.offer.advertised.is_some_and(|said| said != offer);
     }
 
     /// Asks the router of this node for an offer, and tells neighbours of a changed one, where
@@ -372,7 +373,7 @@ mod tests {
         assert_eq!(told, 2);
         // The last one is told, too.
         mote.sends();
-        assert_eq!(mote.discovery.offer.told, Some(Some([119; 8])));
+        assert_eq!(mote.discovery.offer.advertised, Some(Some([119; 8])));
         assert_eq!(mote.sends(), 0);
     }
 
