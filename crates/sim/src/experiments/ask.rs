@@ -13,11 +13,15 @@ use crate::apps::App;
 use crate::apps::messages::{Client, Server, Shape};
 use crate::streams::{Purpose, stream};
 
+/// The figure of a run that is the median time to an answer, ms.
+pub const MEDIAN: &str = "request_p50";
+
 /// The mote at the end of the chain asks the host, now and then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ask(pub Shape);
 
-/// Asks for `seconds`; `rtt_ms` of the run's one flow is the mean time to an answer.
+/// Asks for `seconds`; `rtt_ms` of the run's one flow is the mean time to an answer, and [`MEDIAN`] the
+/// median.
 impl Traffic for Ask {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         let Self(shape) = *self;
@@ -45,7 +49,9 @@ impl Traffic for Ask {
             return Err(Failure::Unfinished { sent, arrived });
         }
         let age = client.tally.mean_age().unwrap_or(Duration::ZERO);
+        let median = client.tally.ages.quantile(0.5).unwrap_or(Duration::ZERO);
         Ok(Run {
+            figures: vec![(MEDIAN, median.as_micros() as f64 / 1_000.0)],
             flows: vec![Flow {
                 rtt_ms: age.as_micros() as f64 / 1_000.0,
                 ..Flow::default()

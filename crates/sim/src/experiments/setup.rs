@@ -82,6 +82,17 @@ impl Setup {
         Self::of(document.with(RETRY_DELAY_KEY, RETRY_DELAY_MS))
     }
 
+    /// `hops` hops upwards with everything as users have it that set nothing: headers as both ends
+    /// agree, the border router's own policy, the host of today.
+    pub fn unset(hops: u16) -> Self {
+        let document = Document::new().with("topology.chain", i64::from(hops));
+        let document = document.with("stack.compression", "auto");
+        Self {
+            document: document.with("router.policy", "auto"),
+            ..Self::hops(hops)
+        }
+    }
+
     /// A chain that a document describes.
     ///
     /// Its host acknowledges every second segment or after 40 ms, begins with RFC 5681's window and

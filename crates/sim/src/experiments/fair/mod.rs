@@ -15,6 +15,7 @@
 //! Place: `trial` makes a run, `testbed` the floors of the paper, `udp` the datagrams.
 //! Source: Park and Paek, *TAiM*, for floors, workload and figures.
 
+mod chains;
 mod combined;
 mod crowd;
 mod goals;

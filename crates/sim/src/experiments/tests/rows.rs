@@ -220,7 +220,7 @@ fn typical(name: &str) -> f64 {
 /// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`,
 /// `combined-crowd`, `combined-ble`, `combined-security`, `combined-outsiders`, `combined-update`
 /// and `combined-all` measure.
-const FIGURES: [&str; 86] = [
+const FIGURES: [&str; 87] = [
     "lost",
     "joined",
     "age",
@@ -285,6 +285,7 @@ const FIGURES: [&str; 86] = [
     "latency_p95_worst_ms",
     "motes_done",
     "resent_bytes",
+    "request_p50",
     "request_p95",
     "goodput_ble",
     "repair_restart_s",
