@@ -22,6 +22,11 @@ mod below;
 mod config;
 mod errno;
 mod events;
+#[cfg(feature = "tcphc")]
+mod headers;
+#[cfg(not(feature = "tcphc"))]
+#[path = "headers_absent.rs"]
+mod headers;
 #[cfg(feature = "join")]
 mod join;
 #[cfg(feature = "join")]

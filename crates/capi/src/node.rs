@@ -16,6 +16,7 @@ use motet::udp::Inbox;
 use crate::below::{self, Below};
 use crate::config::{self, motet_config, read};
 use crate::errno::{Errno, MOTET_EBADF, MOTET_EFAULT, MOTET_EINVAL, MOTET_ENOMEM, code};
+use crate::headers::Headers;
 use crate::joining::Joining;
 use crate::memory::{ALIGN, Carver, Piece, place};
 use crate::sockets::{Entry, Listening, Sockets, UDP_PORTS};
@@ -173,6 +174,7 @@ struct Layout {
     out: Piece<u8>,
     datagrams: Piece<u8>,
     below: Below,
+    headers: Headers,
 }
 
 impl Layout {
@@ -201,6 +203,7 @@ impl Layout {
             out: carver.take(PSDU_LEN_MAX),
             datagrams: carver.take(config.datagrams_len.into()),
             below: Below::of(config, carver),
+            headers: Headers::of(config, carver),
         }
     }
 }
@@ -220,7 +223,7 @@ unsafe fn start(
     // SAFETY: all pieces lie in `memory`, one behind the other.
     unsafe {
         let below = layout.below.fill(config);
-        let mesh = mesh(
+        let mut mesh = mesh(
             config,
             &mut rng,
             MeshMemory {
@@ -235,6 +238,7 @@ unsafe fn start(
             },
             below.parent,
         )?;
+        layout.headers.give(&mut mesh, now, &mut rng);
         let links = core::slice::from_mut(layout.links.write(Link::Mesh(mesh)));
         let memory = Memory {
             connections: layout.connections.fill(|| Slot::EMPTY),

@@ -15,6 +15,8 @@ use motet::mac::{self, AttemptOutcome, Pending, RadioCapabilities, RxMeta};
 use motet::node::{JoinProxy, JoinRole, Node};
 use motet::random::Rng;
 use motet::rpl::{self, RplRole};
+use motet::tcp::{self, Buffers, Tcp};
+use motet::tcphc::{self, Tcphc};
 use motet::time::Instant;
 use motet::udp::Inbox;
 use motet::wire::LinkAddr;
@@ -94,13 +96,26 @@ fn root() -> Mote {
     let peers = leak([const { Peer::EMPTY }; 16]);
     mesh.set_security(leak(Security::new(&key, peers)));
     mesh.contexts_mut().set(0, PREFIX, 64, true);
+    let headers = tcphc::Config {
+        end: tcphc::End::Router,
+        ..tcphc::Config::AGREED
+    };
+    let contexts = leak([tcphc::Context::EMPTY; 4]);
+    let headers = Tcphc::new(contexts, headers, Instant::ORIGIN, &mut rng);
+    mesh.set_tcphc(leak(headers));
     let ip = ip::Config {
         forwards: true,
         ..ip::Config::default()
     };
     let ip = Ip::new(ip, leak([None; 4]));
     let links = leak([Link::Mesh(mesh)]);
-    let mut node = Node::without_tcp(links, ip, rng, Instant::ORIGIN);
+    let memory = tcp::Memory {
+        connections: leak([tcp::Slot::EMPTY]),
+        listeners: leak([tcp::Listener::EMPTY]),
+        half_open: leak([tcp::HalfOpen::EMPTY; 2]),
+    };
+    let tcp = Tcp::new(memory, &mut rng);
+    let mut node = Node::new(links, ip, tcp, rng, Instant::ORIGIN);
     let mut inbox = Inbox::with_places(leak([0; 2]), leak([0; 2048]));
     assert!(inbox.bind(7));
     node.set_inbox(inbox);
@@ -412,6 +427,14 @@ impl World {
             requests: HashMap::new(),
             in_clear: [0; 3],
             nonces: HashMap::new(),
+        }
+    }
+
+    /// Looks at the root, or changes it.
+    fn root<T>(&mut self, act: impl FnOnce(&mut Node<'static>) -> T) -> T {
+        match &mut self.motes[ROOT] {
+            Mote::Rust(root) => act(root),
+            Mote::C(_) => panic!("the root is of Rust"),
         }
     }
 
@@ -738,6 +761,51 @@ fn a_node_with_a_key_sleeps_below_another_and_no_nonce_repeats_after_its_restart
         world.radios[SLEEPER] = Radio::default();
     }
     assert!(world.nonces.len() > 300, "{}", world.nonces.len());
+}
+
+/// The root offers to restore TCP headers, the router of C passes that on, and the node that sleeps
+/// below it takes the offer; not in its first two minutes, since it may have run before.
+#[test]
+fn a_node_below_another_compresses_its_headers_where_the_root_offers_it() {
+    static SETTINGS: tcp::Config = tcp::Config::DEFAULT;
+    let nodes = [
+        root(),
+        Mote::C(node(&router(), NEVER, 0)),
+        Mote::C(node(&config(SLEEPER), NEVER, 0)),
+    ];
+    let mut world = World::new(nodes);
+    // SAFETY: a node, and settings.
+    let set = unsafe { motet_set_sleep(world.c(SLEEPER), &sleep()) };
+    assert_eq!(set, 0);
+    world.run_until("addresses", 120, |world| {
+        world.has_address(ROUTER) && world.has_address(SLEEPER)
+    });
+    world.run(130);
+    let (sleeper, now) = (world.c(SLEEPER), Instant::from_micros(world.now));
+    let listener = world.root(|root| root.tcp_mut().listen(None, 9, &SETTINGS).unwrap());
+    let to = address(ROOT).octets();
+    // SAFETY: a node, and an address.
+    let here = unsafe { motet_tcp_connect(sleeper, &to, 9, 0, world.now) };
+    assert!(here > 0, "{here}");
+    let buffers = Buffers::new(leak([0; 2_048]), leak([0; 2_304]));
+    let there = world.root(|root| root.tcp_mut().accept(listener, buffers, now).unwrap());
+    let bytes = [7; 600];
+    let (mut sent, mut received) = (0, 0);
+    world.run_until("bytes over TCP", 300, |world| {
+        let left = &bytes[sent..];
+        // SAFETY: a node, and bytes as many as said.
+        let count = unsafe { motet_tcp_send(sleeper, here, left.as_ptr(), left.len(), world.now) };
+        sent += usize::try_from(count).unwrap_or(0);
+        let mut place = [0; 200];
+        received += world.root(|root| root.tcp_mut().recv(there, &mut place).unwrap_or(0));
+        received == bytes.len()
+    });
+    let [_, mostly, compressed, _] = world.root(|root| {
+        let mesh = root.link(InterfaceId(0)).and_then(Link::mesh).unwrap();
+        mesh.tcphc().unwrap().counters().sent
+    });
+    // It compresses what it sends only where it has restored a header of the node.
+    assert!(mostly + compressed > 0);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::node::Node;
 use crate::random::Rng;
 #[cfg(feature = "tcp-small")]
 use crate::tcp::{self, Buffers, Tcp};
+use crate::tcphc;
 use crate::time::Instant;
 
 /// All memory of a node with one mesh link, for one static. It takes no flash.
@@ -16,7 +17,8 @@ use crate::time::Instant;
 /// `CONNECTIONS`: how many TCP connections at one time; `BUFFER`: bytes each way of each of them.
 /// The others are those of [`tcp::Storage`] and [`MeshStorage`], with a route for each
 /// registration, and their defaults suit a leaf. A node of another shape lends from those two by
-/// itself.
+/// itself. With the feature `tcphc` each connection compresses its headers
+/// ([`tcphc::Config::AGREED`]).
 ///
 /// ```
 /// use motet::{mac::RadioCapabilities, mote::{MoteConfig, MoteStorage}, time::Instant};
@@ -46,6 +48,7 @@ pub struct MoteStorage<
     routes: [Option<Route>; REGISTRATIONS],
     #[cfg(feature = "tcp-small")]
     tcp: tcp::Storage<'m, CONNECTIONS, BUFFER, LISTENERS, HALF_OPEN>,
+    headers: tcphc::Storage<'m, CONNECTIONS>,
     links: MaybeUninit<[Link<'m>; 1]>,
     node: MaybeUninit<Node<'m>>,
 }
@@ -119,6 +122,7 @@ impl<
         routes: [None; REGISTRATIONS],
         #[cfg(feature = "tcp-small")]
         tcp: tcp::Storage::EMPTY,
+        headers: tcphc::Storage::EMPTY,
         links: MaybeUninit::uninit(),
         node: MaybeUninit::uninit(),
     };
@@ -140,8 +144,11 @@ impl<
     ) -> Result<(&'m mut Node<'m>, [Buffers<'m>; CONNECTIONS]), Unfit> {
         config.check()?;
         let mut rng = Rng::from_seed(config.seed);
-        let link = mesh(&mut self.mesh, config, &mut rng);
-        let links = self.links.write([link]);
+        let mut mesh = mesh(&mut self.mesh, config, &mut rng);
+        if let Some(tcphc) = self.headers.lend(now, &mut rng) {
+            mesh.set_tcphc(tcphc);
+        }
+        let links = self.links.write([Link::Mesh(mesh)]);
         let (memory, buffers) = self.tcp.lend();
         let tcp = Tcp::new(memory, &mut rng);
         let ip = Ip::new(config.ip, &mut self.routes);
@@ -163,8 +170,8 @@ impl<
     ) -> Result<&'m mut Node<'m>, Unfit> {
         config.check()?;
         let mut rng = Rng::from_seed(config.seed);
-        let link = mesh(&mut self.mesh, config, &mut rng);
-        let links = self.links.write([link]);
+        let mesh = mesh(&mut self.mesh, config, &mut rng);
+        let links = self.links.write([Link::Mesh(mesh)]);
         let ip = Ip::new(config.ip, &mut self.routes);
         Ok(self.node.write(Node::without_tcp(links, ip, rng, now)))
     }
@@ -182,7 +189,7 @@ fn mesh<
     storage: &'m mut MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE, REGISTRATIONS>,
     config: &MoteConfig,
     rng: &mut Rng,
-) -> Link<'m> {
+) -> Mesh<'m> {
     let radio = (config.mac.clone(), config.radio);
-    Link::Mesh(Mesh::of(config.mesh, radio, storage.lend(), rng))
+    Mesh::of(config.mesh, radio, storage.lend(), rng)
 }

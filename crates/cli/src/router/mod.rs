@@ -124,6 +124,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", requires_all = ["radio", "key"], conflicts_with = "air", default_value = "provisioned", hide_possible_values = true)]
     joining: Joining,
 
+    /// Whether motes of the real mesh may compress their TCP headers: auto (where a mote does) or none,
+    /// for a capture that others shall read
+    #[arg(
+        long,
+        value_name = "HOW",
+        requires = "radio",
+        conflicts_with = "air",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    compression: Compression,
+
     /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and
     /// a run at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
     #[arg(long, value_name = "DIR", requires = "mesh")]
@@ -170,6 +182,12 @@ enum Rules {
     Install,
     /// Show the commands, and do nothing else
     Print,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Compression {
+    Auto,
+    None,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

@@ -17,7 +17,7 @@ use motet_router::wake::Wake;
 use motet_taim::Config;
 
 use super::{
-    Args, Joining, air,
+    Args, Compression, Joining, air,
     gate::Gate,
     names::Names,
     reread::reread,
@@ -61,6 +61,7 @@ pub(super) fn run(url: &str, args: &Args) -> Result<(), Error> {
         role: Role::Router {
             prefix,
             motes: MOTES_MAX,
+            offers_compression: args.compression == Compression::Auto,
         },
         // It serves nothing itself.
         sockets: [0; 3],

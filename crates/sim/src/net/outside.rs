@@ -100,6 +100,8 @@ pub enum Role {
         prefix: Ipv6Addr,
         /// Motes that it has room for.
         motes: usize,
+        /// Whether it offers motes to compress their TCP headers.
+        offers_compression: bool,
     },
 }
 
@@ -109,6 +111,17 @@ impl Role {
             Self::Router { prefix, .. } => Some(prefix),
             Self::Mote | Self::Host | Self::Sleeper(_) => None,
         }
+    }
+
+    /// Whether the node compresses TCP headers where the other end agrees.
+    const fn compresses(self) -> bool {
+        !matches!(
+            self,
+            Self::Router {
+                offers_compression: false,
+                ..
+            }
+        )
     }
 
     const fn is_router(self) -> bool {
@@ -200,7 +213,7 @@ fn start_rpl<'m>(node: &mut Node<'m>, role: Role, arena: &'m Arena) {
     let (role, candidates, steps) = match role {
         Role::Host | Role::Sleeper(_) => return,
         Role::Mote => (RplRole::Router, CANDIDATES, 0),
-        Role::Router { prefix, motes } => (RplRole::Root(rpl::Root::new(prefix)), 0, motes),
+        Role::Router { prefix, motes, .. } => (RplRole::Root(rpl::Root::new(prefix)), 0, motes),
     };
     let candidates = arena.alloc_slice_fill_with(candidates, |_| Candidate::EMPTY);
     let steps = arena.alloc_slice_fill_with(steps, |_| None);
@@ -244,7 +257,7 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
         let flows = arena.alloc_slice_fill_with(FLOWS, |_| FlowEntry::EMPTY);
         mesh.set_flow_queues(arena.alloc(FlowQueues::new(packets, flows)));
     }
-    if settings.thread.is_none() {
+    if settings.thread.is_none() && role.compresses() {
         let connections = settings.sockets[0];
         mesh.set_tcphc(tcphc(role, connections, rng, arena));
     }
@@ -283,10 +296,7 @@ fn tcphc<'m>(role: Role, connections: usize, rng: &mut Rng, arena: &'m Arena) ->
     };
     let config = tcphc::Config {
         end,
-        learned: true,
-        // Packets for those that sleep wait for longer than frames live.
-        frames_expire: false,
-        ..tcphc::Config::DEFAULT
+        ..tcphc::Config::AGREED
     };
     let contexts = arena.alloc_slice_fill_with(contexts, |_| tcphc::Context::EMPTY);
     arena.alloc(Tcphc::new(contexts, config, Instant::ORIGIN, rng))

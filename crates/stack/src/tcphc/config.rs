@@ -35,6 +35,14 @@ impl Config {
         contexts_per_remote: 8,
         learned: false,
     };
+
+    /// A mote's that compresses where its border router offers it, among neighbours that may sleep:
+    /// packets for these wait for longer than frames live.
+    pub const AGREED: Self = Self {
+        frames_expire: false,
+        learned: true,
+        ..Self::DEFAULT
+    };
 }
 
 impl Default for Config {

@@ -26,6 +26,11 @@ mod overhear;
 mod restore;
 mod rules;
 mod segment;
+#[cfg(feature = "tcphc")]
+mod storage;
+#[cfg(not(feature = "tcphc"))]
+#[path = "storage_absent.rs"]
+mod storage;
 mod table;
 mod validated;
 mod windows;
@@ -51,6 +56,7 @@ use overhear::form_of;
 use restore::rebuild;
 use rules::{Cure, Rules};
 use segment::Segment;
+pub(crate) use storage::Storage;
 use table::{CID_MASK, hash_of};
 
 /// One end of the compressed paths of a network.

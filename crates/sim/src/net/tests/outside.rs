@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 use std::path::Path;
 
+use motet::ip::InterfaceId;
+use motet::link::Link;
 use motet::mac::security::NetworkKey;
 use motet::mac::{self, Action, AttemptOutcome, Event, Pending, Policy, RadioCapabilities, RxMeta};
 use motet::node::{JoinProxy, JoinRole};
@@ -153,6 +155,7 @@ fn settings(n: u16, role: Role, key: Option<CounterStore>) -> Settings {
 const ROUTER: Role = Role::Router {
     prefix: plan::MESH_PREFIX,
     motes: 4,
+    offers_compression: true,
 };
 
 /// Lets a mote join, and carries a stream from it to the router.
@@ -226,6 +229,39 @@ fn a_mote_sleeps_while_its_router_keeps_its_packets() {
         panic!("it was given one");
     };
     assert_eq!((receiver.received, receiver.progress.error), (20_000, None));
+}
+
+/// Headers are compressed where the border router offers it; not in the mote's first two minutes, as
+/// it may have run before.
+#[test]
+fn headers_are_compressed_where_the_router_offers_it() {
+    for offers_compression in [true, false] {
+        let router = Role::Router {
+            prefix: plan::MESH_PREFIX,
+            motes: 4,
+            offers_compression,
+        };
+        let arena = Arena::new();
+        let settings = [settings(0, router, None), settings(1, Role::Mote, None)];
+        let mut worlds = settings.map(|settings| node(&settings, &arena).unwrap());
+        let mut radios = [Radio::default(), Radio::default()];
+        run(&mut worlds, &mut radios, Instant::from_micros(150_000_000));
+        let content = Content::made([9; 2], 20_000);
+        let ends = Ends::host(&arena);
+        let receiver = Receiver::checking(4_000, ends, content.clone());
+        worlds[1].set_app(0, App::Receiver(receiver));
+        let to = (plan::mesh_addr(1), 4_000);
+        worlds[0].set_app(0, App::Sender(Sender::new(content, to, ends)));
+        run(&mut worlds, &mut radios, Instant::from_micros(200_000_000));
+        let App::Receiver(receiver) = worlds[1].app(0) else {
+            panic!("it was given one");
+        };
+        assert_eq!((receiver.received, receiver.progress.error), (20_000, None));
+        let mesh = worlds[0].node(0).link(InterfaceId(0)).and_then(Link::mesh);
+        let sent = mesh.unwrap().tcphc().map(|tcphc| tcphc.counters().sent);
+        let compressed = sent.map_or(0, |[_, mostly, fully, _]| mostly + fully);
+        assert_eq!(compressed > 20, offers_compression, "{compressed}");
+    }
 }
 
 #[test]

@@ -188,6 +188,8 @@ fn windows_of_compressed_connections_are_short() {
 mod agreed {
     use super::super::discovery::advertise_to;
     use super::*;
+    #[cfg(feature = "tcphc")]
+    use crate::mote::{MoteConfig, MoteStorage};
 
     const FAR: usize = 3;
 
@@ -219,6 +221,33 @@ mod agreed {
                     assert!(compressed >= 5, "{from} to {to}: {compressed}");
                     assert_eq!(plain, u32::from(opens), "{from} to {to}");
                 }
+            }
+        }
+    }
+
+    /// A mote that takes all its memory from one static has a context for each connection; after a
+    /// start it opens plain for two minutes.
+    #[cfg(feature = "tcphc")]
+    #[test]
+    fn a_mote_in_one_static_compresses_where_that_is_offered() {
+        for is_offered in [true, false] {
+            let ends: &[usize] = if is_offered { &[0] } else { &[] };
+            let mut world = World::agreeing(1, Relaying::Fragments, ends);
+            let storage: &mut MoteStorage<'_, 2, 2048> = Box::leak(Box::new(MoteStorage::EMPTY));
+            let capabilities = RadioCapabilities {
+                auto_ack: false,
+                ..RadioCapabilities::CC2420
+            };
+            let config = MoteConfig::new(0x4d54, eui(1), capabilities, [7, 1]);
+            let (mote, _) = storage.lend(&config, world.now).unwrap();
+            core::mem::swap(mote, &mut world.nodes[1]);
+            world.poll_all();
+            world.run_for(Duration::from_secs(130));
+            transfer(&mut world, 1, 2, HOST, &bytes(6_000));
+            no_header_was_refused(&world);
+            for end in [0, 1] {
+                let [_, _, compressed, _] = sent(&world, end);
+                assert_eq!(compressed >= 5, is_offered, "node {end}: {compressed}");
             }
         }
     }
