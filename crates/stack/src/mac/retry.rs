@@ -83,6 +83,12 @@ impl Mac<'_> {
         self.neighbors.record(to, exchange, now);
     }
 
+    /// Counts an assessment before a frame for `to` that found the channel busy.
+    #[cfg(test)]
+    pub(crate) fn note_busy_for(&mut self, to: crate::wire::LinkAddr) {
+        self.neighbors.note_busy(to);
+    }
+
     /// The frame under way was sent, and not acknowledged.
     pub(super) fn went_unacknowledged(&mut self, now: Instant, rng: &mut Rng) {
         self.counters.ack_timeouts = self.counters.ack_timeouts.wrapping_add(1);

@@ -196,7 +196,7 @@ impl<'m> Mesh<'m> {
             false => Duration::ZERO,
         };
         let pace = settings.following(pace, mac.apart(to, now), mac);
-        let yielding = settings.yielding(is_router, (pace, took.exchange), to, now, mac);
+        let yielding = settings.yielding(is_router, (pace, took), to, now, mac);
         if !goes_further || !settings.may_search(is_router, to, now, mac) {
             return yielding;
         }

@@ -245,6 +245,38 @@ fn a_flow_to_a_relay_itself_makes_way() {
     }
 }
 
+/// Of two sources whose relays copy in no time the one that wins seldom fails, and finds the channel
+/// busy: it makes way as well. One that fails never, as between turns, and one whose relays take time
+/// for a copy, hear their own relays, and do not.
+#[cfg(feature = "pace")]
+#[test]
+fn a_source_that_wins_beside_another_makes_way() {
+    let apart = |failed: usize, busy: usize, copy_us: u64| {
+        let mut mesh = mesh_with(Pacing {
+            hops_up: 4,
+            ..Pacing::MEASURED
+        });
+        for attempt in 0..20 {
+            let took = (attempt >= failed).then_some(MS(4));
+            mesh.mac.note_attempt(PARENT, took, LATELY);
+        }
+        (0..busy).for_each(|_| mesh.mac.note_busy_for(PARENT));
+        went(&mut mesh, PARENT, LATELY);
+        let frame = Outcome {
+            copied: Duration::from_micros(copy_us),
+            ..taken(PARENT, NOW(0), 4)
+        };
+        mesh.pace(true, &frame, NOW(0));
+        // From the start of a frame, which took 4 ms, to the next one.
+        begins(&mut mesh, PARENT, NOW(0)).since(NOW(0)) + MS(4)
+    };
+    for (failed, copy_us, times) in [(0, 0, 1), (4, 0, 2), (4, 1_000, 1)] {
+        let alone = apart(failed, 0, copy_us);
+        let beside = apart(failed, 20, copy_us);
+        assert_eq!(beside, alone.saturating_mul(times), "{failed} {copy_us}");
+    }
+}
+
 /// A solicitation or a DIO to the router is no flow: a reading behind it is as free as before.
 #[cfg(feature = "pace")]
 #[test]
