@@ -98,6 +98,7 @@ fn root() -> Mote {
     mesh.contexts_mut().set(0, PREFIX, 64, true);
     let headers = tcphc::Config {
         end: tcphc::End::Router,
+        frames_expire: false,
         ..tcphc::Config::AGREED
     };
     let contexts = leak([tcphc::Context::EMPTY; 4]);
@@ -764,7 +765,7 @@ fn a_node_with_a_key_sleeps_below_another_and_no_nonce_repeats_after_its_restart
 }
 
 /// The root offers to restore TCP headers, the router of C passes that on, and the node that sleeps
-/// below it takes the offer; not in its first two minutes, since it may have run before.
+/// below it takes the offer, in a connection that begins after its first two minutes.
 #[test]
 fn a_node_below_another_compresses_its_headers_where_the_root_offers_it() {
     static SETTINGS: tcp::Config = tcp::Config::DEFAULT;

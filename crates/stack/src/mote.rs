@@ -9,6 +9,7 @@ use crate::node::Node;
 use crate::random::Rng;
 #[cfg(feature = "tcp-small")]
 use crate::tcp::{self, Buffers, Tcp};
+#[cfg(feature = "tcp-small")]
 use crate::tcphc;
 use crate::time::Instant;
 
@@ -17,8 +18,11 @@ use crate::time::Instant;
 /// `CONNECTIONS`: how many TCP connections at one time; `BUFFER`: bytes each way of each of them.
 /// The others are those of [`tcp::Storage`] and [`MeshStorage`], with a route for each
 /// registration, and their defaults suit a leaf. A node of another shape lends from those two by
-/// itself. With the feature `tcphc` each connection compresses its headers
-/// ([`tcphc::Config::AGREED`]).
+/// itself.
+///
+/// With the feature `tcphc` each connection compresses its headers where the border router offers it
+/// ([`Config::AGREED`](crate::tcphc::Config::AGREED)). That takes 224 bytes on a processor of 32 bits, and
+/// 84 for each connection, and leaves a connection at most 16,384 bytes in flight.
 ///
 /// ```
 /// use motet::{mac::RadioCapabilities, mote::{MoteConfig, MoteStorage}, time::Instant};
@@ -48,6 +52,7 @@ pub struct MoteStorage<
     routes: [Option<Route>; REGISTRATIONS],
     #[cfg(feature = "tcp-small")]
     tcp: tcp::Storage<'m, CONNECTIONS, BUFFER, LISTENERS, HALF_OPEN>,
+    #[cfg(feature = "tcp-small")]
     headers: tcphc::Storage<'m, CONNECTIONS>,
     links: MaybeUninit<[Link<'m>; 1]>,
     node: MaybeUninit<Node<'m>>,
@@ -122,6 +127,7 @@ impl<
         routes: [None; REGISTRATIONS],
         #[cfg(feature = "tcp-small")]
         tcp: tcp::Storage::EMPTY,
+        #[cfg(feature = "tcp-small")]
         headers: tcphc::Storage::EMPTY,
         links: MaybeUninit::uninit(),
         node: MaybeUninit::uninit(),

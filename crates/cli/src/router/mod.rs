@@ -124,8 +124,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", requires_all = ["radio", "key"], conflicts_with = "air", default_value = "provisioned", hide_possible_values = true)]
     joining: Joining,
 
-    /// Whether motes of the real mesh may compress their TCP headers: auto (where a mote does) or none,
-    /// for a capture that others shall read
+    /// TCP headers in the real mesh: auto (compressed by motes that can) or none (all plain, for
+    /// captures that Wireshark must read)
     #[arg(
         long,
         value_name = "HOW",

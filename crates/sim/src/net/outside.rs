@@ -296,6 +296,8 @@ fn tcphc<'m>(role: Role, connections: usize, rng: &mut Rng, arena: &'m Arena) ->
     };
     let config = tcphc::Config {
         end,
+        // The router's packets wait for motes that sleep; a mote's do not.
+        frames_expire: !role.is_router(),
         ..tcphc::Config::AGREED
     };
     let contexts = arena.alloc_slice_fill_with(contexts, |_| tcphc::Context::EMPTY);

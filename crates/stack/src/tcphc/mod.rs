@@ -26,9 +26,9 @@ mod overhear;
 mod restore;
 mod rules;
 mod segment;
-#[cfg(feature = "tcphc")]
+#[cfg(all(feature = "tcp-small", feature = "mesh", feature = "tcphc"))]
 mod storage;
-#[cfg(not(feature = "tcphc"))]
+#[cfg(all(feature = "tcp-small", feature = "mesh", not(feature = "tcphc")))]
 #[path = "storage_absent.rs"]
 mod storage;
 mod table;
@@ -56,6 +56,7 @@ use overhear::form_of;
 use restore::rebuild;
 use rules::{Cure, Rules};
 use segment::Segment;
+#[cfg(all(feature = "tcp-small", feature = "mesh"))]
 pub(crate) use storage::Storage;
 use table::{CID_MASK, hash_of};
 
@@ -166,7 +167,7 @@ impl<'m> Tcphc<'m> {
     }
 
     /// Whether the ends of a connection agree on compression.
-    #[cfg(feature = "sleepy")]
+    #[cfg(any(feature = "sleepy", feature = "thread"))]
     pub(crate) const fn is_agreed(&self) -> bool {
         self.config.learned
     }

@@ -79,25 +79,22 @@ fn main() -> ! {
 
 /// The memory of two compressed connections.
 struct Compressed {
-    contexts: [tcphc::Context; 2],
+    contexts: MaybeUninit<[tcphc::Context; 2]>,
     tcphc: MaybeUninit<Tcphc<'static>>,
 }
 
 impl Compressed {
     /// Not lent yet.
     const EMPTY: Self = Self {
-        contexts: [tcphc::Context::EMPTY; 2],
+        contexts: MaybeUninit::uninit(),
         tcphc: MaybeUninit::uninit(),
     };
 
     #[inline(never)]
     fn give(&'static mut self, node: &mut Node<'static>, seed: [u64; 2], now: Instant) {
         let mut rng = Rng::from_seed(seed);
-        let config = tcphc::Config {
-            learned: true,
-            ..tcphc::Config::default()
-        };
-        let tcphc = Tcphc::new(&mut self.contexts, config, now, &mut rng);
+        let contexts = self.contexts.write([tcphc::Context::EMPTY; 2]);
+        let tcphc = Tcphc::new(contexts, tcphc::Config::AGREED, now, &mut rng);
         let tcphc = self.tcphc.write(tcphc);
         if let Some(Link::Mesh(mesh)) = node.link_mut(InterfaceId(0)) {
             mesh.set_tcphc(tcphc);

@@ -154,3 +154,27 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     }
     rows
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::metric::GOODPUT;
+    use crate::experiments::traffic::Traffic;
+
+    /// The shortest chain carries something, and requests are answered, sooner with compressed headers
+    /// once the mote's first two minutes are over.
+    #[test]
+    fn a_chain_carries_a_flow_and_requests() {
+        let cases = cases();
+        let run = |case: &Case, seconds| case.traffic.run(&case.setup, 1, seconds).unwrap();
+        let goodput = (GOODPUT.of)(&run(&cases[0], 20));
+        assert!(goodput > 40.0, "{goodput} kb/s");
+        let of_three_hops = |compression| {
+            let point = asking_point((ASKED_RADIOS[1], 3), compression);
+            let case = cases.iter().find(|case| case.point == point).unwrap();
+            run(case, 20).figure(ask::MEDIAN)
+        };
+        let [agreed, without] = COMPRESSIONS.map(of_three_hops);
+        assert!(agreed < 0.85 * without, "{agreed} of {without} ms");
+    }
+}

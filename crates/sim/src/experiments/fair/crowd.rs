@@ -1,4 +1,4 @@
-//! Crowds with nothing set: what users meet that name no policy.
+//! Crowds with nothing set: what users get who name no policy.
 //!
 //! Purpose: motes that hear each other, motes that do not, and floors of thirty, each mote with one
 //! bulk flow to a host, under the policy that a border router has by itself and under none. Beside
@@ -213,7 +213,8 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
             rows.push(worst.at_least(0.95).moonshot(0.99).extreme());
             rows.push(row(&auto, (DEAD, "1")).at_most(0.0));
             rows.push(match must(place, radio) {
-                Some((must, moonshot)) => row(&auto, SUM).at_least(must).moonshot(moonshot),
+                Some((must, Some(best))) => row(&auto, SUM).at_least(must).moonshot(best),
+                Some((must, None)) => row(&auto, SUM).at_least(must),
                 None => row(&auto, SUM),
             });
             rows.push(row(&auto, (REST, "kb/s")));
@@ -225,12 +226,12 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
     results.all_judged_in_full(rows)
 }
 
-/// What the sum of all flows must be at a place, and would be at best, kb/s.
-fn must(place: Place, radio: &str) -> Option<(f64, f64)> {
-    let by_radio: &[(f64, f64)] = match place {
-        Star(_) => &[(70.0, 80.0), (95.0, 105.0)],
-        Hidden(2) => &[(45.0, 60.0), (60.0, 78.0)],
-        Floor(_) => &[(30.0, 39.0), (44.0, 48.0), (50.0, 50.0)],
+/// What the sum of all flows must be at a place, and would be at best where that is known, kb/s.
+fn must(place: Place, radio: &str) -> Option<(f64, Option<f64>)> {
+    let by_radio: &[(f64, Option<f64>)] = match place {
+        Star(_) => &[(70.0, Some(80.0)), (95.0, Some(105.0))],
+        Hidden(2) => &[(45.0, Some(60.0)), (60.0, Some(78.0))],
+        Floor(_) => &[(30.0, Some(39.0)), (44.0, Some(48.0)), (50.0, None)],
         Hidden(_) => &[],
     };
     let rank = RADIOS.iter().position(|known| *known == radio)?;

@@ -145,7 +145,7 @@ impl<'m> Pipe<'m> {
         };
         let is_aimed = pipe.aim(&mut dice);
         // A connection that a wrap has stopped ends by a timeout, which is a fault where every packet
-        // arrives: half of these runs are such.
+        // arrives, and both hosts have patience.
         let is_gentle = dice.chance(GENTLE_SHARE) || is_aimed && seed.is_multiple_of(2);
         if is_gentle {
             pipe.be_gentle();
@@ -210,7 +210,10 @@ impl<'m> Pipe<'m> {
             let (iss, stamp) = self.first_numbers(host);
             let ahead = match dice.range(0, 5) {
                 0 => Duration::ZERO,
-                1 if host == target => CLOCK_PERIOD - margin,
+                1 if host == target => {
+                    is_aimed = true;
+                    CLOCK_PERIOD - margin
+                }
                 2 if host == target => {
                     is_aimed = true;
                     let left = u64::from(stamp.wrapping_neg());

@@ -242,13 +242,14 @@ impl MeshSettings {
     /// 1/128.
     ///
     /// Relays that copy in no time have a pace that keeps four links in a row apart, so a lone source
-    /// seldom finds its channel busy. Of two such sources the one whose frames come first fails
+    /// three hops away or more seldom finds its channel busy. Of two such sources the one whose frames come first fails
     /// seldom, and finds the channel busy often: once some of its frames fail, a busy channel counts
     /// as a failed attempt for it, too, and half of the pace suits both.
     fn slowdown(&self, took: ExchangeTimes, to: LinkAddr, mac: &Mac<'_>) -> u64 {
+        let is_far = self.pacing.hops_up >= HOPS_IN_STEP;
         let is_quick = self.relays_copy(mac) && !lags(took) && mac.config().channels.is_single();
         match mac.effort(to) {
-            Some(effort) if is_quick && self.effort(to, mac) > ETX_TRIED => {
+            Some(effort) if is_far && is_quick && self.effort(to, mac) > ETX_TRIED => {
                 times(effort, YIELD_QUICKLY, SLOWEST_QUICK)
             }
             _ => times(self.effort(to, mac), YIELD, SLOWEST),

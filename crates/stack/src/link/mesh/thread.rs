@@ -39,8 +39,10 @@ impl<'m> Mesh<'m> {
     /// # Errors
     /// [`ThreadUnfit`]: what is missing, or in the way; the link is then of no use.
     pub fn set_thread(&mut self, child: &'m mut Child) -> Result<(), ThreadUnfit> {
-        if self.tcphc.is_some() {
-            return Err(ThreadUnfit::TcpHeaders);
+        match self.tcphc.as_deref() {
+            Some(tcphc) if !tcphc.is_agreed() => return Err(ThreadUnfit::TcpHeaders),
+            // No router of Thread's offers it.
+            _ => self.tcphc = None,
         }
         let security = self.mac.security_mut().ok_or(ThreadUnfit::NoKey)?;
         if !security.set_child() {

@@ -242,12 +242,18 @@ mod agreed {
             let (mote, _) = storage.lend(&config, world.now).unwrap();
             core::mem::swap(mote, &mut world.nodes[1]);
             world.poll_all();
-            world.run_for(Duration::from_secs(130));
-            transfer(&mut world, 1, 2, HOST, &bytes(6_000));
-            no_header_was_refused(&world);
-            for end in [0, 1] {
-                let [_, _, compressed, _] = sent(&world, end);
-                assert_eq!(compressed >= 5, is_offered, "node {end}: {compressed}");
+            for (port, is_early) in [(9, true), (10, false)] {
+                let after = Duration::from_secs(if is_early { 20 } else { 110 });
+                world.run_for(after);
+                transfer_with(&mut world, (1, 2, (HOST, port)), &bytes(6_000), &SETTINGS);
+                no_header_was_refused(&world);
+                for end in [0, 1] {
+                    let [full, mostly, compressed, _] = sent(&world, end);
+                    let all = full + mostly + compressed;
+                    let compresses = is_offered && !is_early;
+                    assert_eq!(all == 0, !compresses, "node {end}, port {port}: {all}");
+                    assert_eq!(compressed >= 5, compresses, "node {end}, port {port}");
+                }
             }
         }
     }

@@ -246,14 +246,14 @@ fn a_flow_to_a_relay_itself_makes_way() {
 }
 
 /// Of two sources whose relays copy in no time the one that wins seldom fails, and finds the channel
-/// busy: it makes way as well. One that fails never, as between turns, and one whose relays take time
-/// for a copy, hear their own relays, and do not.
+/// busy: it makes way as well. One that never fails, as between turns, one two hops away, and one whose
+/// relays take time for a copy, do not.
 #[cfg(feature = "pace")]
 #[test]
 fn a_source_that_wins_beside_another_makes_way() {
-    let apart = |failed: usize, busy: usize, copy_us: u64| {
+    let apart = |hops_up: u8, failed: usize, busy: usize, copy_us: u64| {
         let mut mesh = mesh_with(Pacing {
-            hops_up: 4,
+            hops_up,
             ..Pacing::MEASURED
         });
         for attempt in 0..20 {
@@ -270,10 +270,20 @@ fn a_source_that_wins_beside_another_makes_way() {
         // From the start of a frame, which took 4 ms, to the next one.
         begins(&mut mesh, PARENT, NOW(0)).since(NOW(0)) + MS(4)
     };
-    for (failed, copy_us, times) in [(0, 0, 1), (4, 0, 2), (4, 1_000, 1)] {
-        let alone = apart(failed, 0, copy_us);
-        let beside = apart(failed, 20, copy_us);
-        assert_eq!(beside, alone.saturating_mul(times), "{failed} {copy_us}");
+    for (hops, failed, copy_us, times) in [
+        (3, 0, 0, 1),
+        (2, 4, 0, 1),
+        (3, 4, 0, 2),
+        (6, 4, 0, 2),
+        (6, 4, 1_000, 1),
+    ] {
+        let alone = apart(hops, failed, 0, copy_us);
+        let beside = apart(hops, failed, 20, copy_us);
+        assert_eq!(
+            beside,
+            alone.saturating_mul(times),
+            "{hops} {failed} {copy_us}"
+        );
     }
 }
 
