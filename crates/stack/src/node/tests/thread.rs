@@ -827,13 +827,23 @@ fn a_parent_that_counts_anew_with_its_memory_is_heard_after_a_challenge() {
 }
 
 #[test]
-fn a_node_without_room_for_two_neighbours_or_without_a_key_is_refused() {
-    for (peers, expected) in [(0, ThreadUnfit::NoKey), (1, ThreadUnfit::FewNeighbours)] {
+fn a_node_that_cannot_be_a_child_is_refused() {
+    for (peers, agrees, expected) in [
+        (0, None, Err(ThreadUnfit::NoKey)),
+        (1, None, Err(ThreadUnfit::FewNeighbours)),
+        (2, None, Ok(())),
+        // A network of Thread has no router that restores headers: what is agreed there is plain.
+        (2, Some(true), Ok(())),
+        (2, Some(false), Err(ThreadUnfit::TcpHeaders)),
+    ] {
         let mut rng = Rng::from_seed([3, 4]);
         let config = mac::Config::new(PAN, OWN);
         let parts = (config, RadioCapabilities::OFFLOADING);
         let mut mesh =
             Mesh::new(MeshConfig::default(), parts, mesh_memory(16, 4), &mut rng).unwrap();
+        if let Some(agrees) = agrees {
+            mesh.set_tcphc(tcphc_table(1, agrees, &mut rng));
+        }
         if peers > 0 {
             let security = Security::new(&SecurityConfig::new(KEY, 0), memory(Peer::EMPTY, peers));
             mesh.set_security(Box::leak(Box::new(security)));
@@ -847,7 +857,11 @@ fn a_node_without_room_for_two_neighbours_or_without_a_key_is_refused() {
             timeout: CHILD_TIMEOUT,
             former: None,
         });
-        assert_eq!(mesh.set_thread(Box::leak(Box::new(child))), Err(expected));
+        let placed = mesh.set_thread(Box::leak(Box::new(child)));
+        assert_eq!(placed, expected, "{peers} {agrees:?}");
+        if placed.is_ok() {
+            assert!(mesh.tcphc().is_none());
+        }
     }
 }
 
