@@ -62,6 +62,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(1..=100_000))]
     seeds: Option<u64>,
 
+    /// Seed that draws the floor and shadowing, instead of the scenario's first seed: with it and
+    /// --seed, one run of several seeds is repeated on their floor
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = whole::<u64>(SEEDS))]
+    layout_seed: Option<u64>,
+
     /// Virtual time of each run, instead of the scenario's
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = duration)]
     duration: Option<f64>,
@@ -296,9 +301,10 @@ fn verdict(plan: &Plan, results: &[RunResult], signal: Option<i32>) -> Result<()
         [] => Ok(()),
         [(_, why)] if plan.runs() == 1 => Err(Error::failed(why)),
         [(seed, why), ..] => Err(Error::failed(format!(
-            "{} of {} runs failed, the first with seed {seed}: {why}",
+            "{} of {} runs failed, the first with seed {seed} (alone: {}): {why}",
             troubles.len(),
-            plan.runs()
+            plan.runs(),
+            plan.repeats(*seed)
         ))),
     }
 }
@@ -315,3 +321,35 @@ const NAP: Duration = Duration::from_millis(10);
 
 const PAGE: &str = "report.html";
 const LINES: &str = "results.jsonl";
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    use motet_lab::scenario::{Overrides, Watch};
+
+    use super::*;
+
+    #[test]
+    fn a_failure_names_what_repeats_it() {
+        let text = "seed = 4\nseeds = 3\nduration_s = 1\nwarmup_s = 0\n[topology]\nfloor = 6\nfloor_hops = 1\n\
+                    [[flow]]\nfrom = 1\n";
+        let plan = Plan::parse(text, Path::new("a.toml"), Overrides::default()).unwrap();
+        let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+        let watch = Watch {
+            stop: &stop,
+            done_ms: &done_ms,
+        };
+        let mut results = plan.run(&watch, Captures::default());
+        results[1].failure = Some("it broke".to_owned());
+        let Err(Error::Failed(sentence)) = verdict(&plan, &results, None) else {
+            panic!("a failure")
+        };
+        assert_eq!(
+            sentence,
+            "1 of 3 runs failed, the first with seed 5 (alone: --seed 5 --seeds 1 --layout-seed 4): \
+             it broke"
+        );
+    }
+}

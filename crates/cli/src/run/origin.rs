@@ -25,6 +25,7 @@ pub(super) fn read(args: &Args, file: &Path) -> Result<(Plan, Provenance), Error
     let overrides = Overrides {
         seed: args.seed,
         seeds: args.seeds,
+        layout_seed: args.layout_seed,
         duration_s: args.duration,
         ..Overrides::default()
     };
@@ -112,6 +113,9 @@ fn command(args: &Args, file: &Path) -> String {
     }
     if let Some(seeds) = args.seeds {
         let _ = write!(command, " --seeds {seeds}");
+    }
+    if let Some(seed) = args.layout_seed {
+        let _ = write!(command, " --layout-seed {seed}");
     }
     if let Some(duration) = args.duration {
         let _ = write!(command, " --duration {duration}");

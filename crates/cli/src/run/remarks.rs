@@ -99,6 +99,14 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
             format_args!("{BAD}failed{BAD:#}: seed {seed}: {name} {what}"),
         )?;
     }
+    let first = results.iter().find(|run| run.trouble().is_some());
+    if let Some(run) = first.filter(|_| plan.runs() > 1) {
+        let options = plan.repeats(run.seed);
+        output::line_to(
+            out,
+            format_args!("the first of these runs alone: {options}"),
+        )?;
+    }
     if failed.len() > SHOWN {
         let more = failed.len() - SHOWN;
         output::line_to(out, format_args!("{BAD}failed{BAD:#}: {more} more flows"))?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 use super::defaults::repeated;
-use super::document::Document;
+use super::document::{Document, id_of};
 use super::error::{Rule, ScenarioError};
 use super::keys::{Key, RadioKind, SECTIONS, Section};
 use super::model::RadioSettings;
@@ -69,7 +69,7 @@ fn motes(
             _ => continue,
         };
         let error = format!("node.kind is \"{kind}\", but must be left out {unless}");
-        return Err(ScenarioError::new(error).of_table("node", number));
+        return Err(ScenarioError::new(error).of_node(number, Some(id)));
     }
     if radio.kind == BLE {
         return Ok((1..nodes).collect());
@@ -145,7 +145,7 @@ pub(super) fn apply_to_nodes(
             }
         };
         let error = format!("node.tcple is {tcple}, but must be left out {unless}");
-        return Err(ScenarioError::new(error).of_table("node", number));
+        return Err(ScenarioError::new(error).of_node(number, Some(id)));
     }
     Ok(())
 }
@@ -210,9 +210,10 @@ fn of_motes(document: &Document) -> Result<(), ScenarioError> {
         if let Some((key, value)) = foreign_in(node, foreign) {
             let kind = if is_ble { MESH } else { BLE };
             let error = ScenarioError::new(format!(
-                "node.{key} is {value}, but must be left out unless node.kind is \"{kind}\""
+                "node.{key} is {value}, but must be left out unless node.kind is \"{kind}\"{}",
+                if is_ble { "" } else { ", or radio.kind" }
             ));
-            return Err(error.of_table("node", number));
+            return Err(error.of_node(number, id_of(node)));
         }
     }
     link_faults(document)
@@ -282,7 +283,7 @@ fn tables(document: &Document) -> Result<(), ScenarioError> {
     for (number, node) in list(document, "node") {
         if let Some((key, value)) = foreign_in(node, RadioKind::Ieee802154) {
             let error = useless(&format!("node.{key}"), value, MESH);
-            return Err(error.of_table("node", number));
+            return Err(error.of_node(number, id_of(node)));
         }
     }
     for (number, fault) in list(document, "fault") {
@@ -302,8 +303,13 @@ fn has(value: &Value, text: &str) -> bool {
 }
 
 fn useless(path: &str, value: &Value, kind: &str) -> ScenarioError {
+    // Beside a mesh, motes of their own have the keys of Bluetooth LE, too.
+    let or = match kind == BLE && path.starts_with("radio.") {
+        true => ", or node.kind is at a mote",
+        false => "",
+    };
     ScenarioError::new(format!(
-        "{path} is {value}, but must be left out unless radio.kind is \"{kind}\""
+        "{path} is {value}, but must be left out unless radio.kind is \"{kind}\"{or}"
     ))
 }
 

@@ -276,9 +276,16 @@ fn check_top(raw: Table) -> Result<Table, ScenarioError> {
                 let tables: Result<Vec<Value>, ScenarioError> = (1..)
                     .zip(tables)
                     .map(|(number, table)| match table {
-                        Value::Table(table) => check_section(section, table)
-                            .map(Value::Table)
-                            .map_err(|error| error.of_table(section.name, number)),
+                        Value::Table(table) => {
+                            let id = id_of(&table);
+                            let of_entry = |error: ScenarioError| match section.name {
+                                "node" => error.of_node(number, id),
+                                name => error.of_table(name, number),
+                            };
+                            check_section(section, table)
+                                .map(Value::Table)
+                                .map_err(of_entry)
+                        }
                         _ => Err(not_a_table(section)),
                     })
                     .collect();
@@ -290,6 +297,11 @@ fn check_top(raw: Table) -> Result<Table, ScenarioError> {
         checked.insert(name, kept);
     }
     Ok(checked)
+}
+
+/// The id of a `[[node]]`, where it has a legal one.
+pub(super) fn id_of(node: &Table) -> Option<usize> {
+    usize::try_from(node.get("id")?.as_integer()?).ok()
 }
 
 fn not_a_table(section: &Section) -> ScenarioError {

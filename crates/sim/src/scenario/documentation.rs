@@ -145,7 +145,8 @@ transfer that time cut short does not; the table counts those, and flows that de
   RPL, where links change, and with TCPlE, since no path or no order of frames is known in advance;
   with `--reachable`, and beside a bound, `reachable_kbps`, what this network carried with the best
   pace and window of a search, or this run if that was more, and no more than the bound: the rest of the gap is not the pace's;
-  losses by cause, how many flows ended how), `flow` (how it ended, when, how
+  losses by cause, how many flows ended how; `timeouts`, TCP's retransmission timeouts at both ends
+  of the flows; `retransmitted`, the share of segments that their senders sent again), `flow` (how it ended, when, how
   many connections it lost, how old its messages were, what it cost), `node` (its parent, when it
   joined; frames, retransmissions and drops by reason, radio states, energy), `link` (what became
   of its frames), `move` (a node's parent became another one: when, `from`, `to`), `sample`

@@ -57,6 +57,14 @@ impl ScenarioError {
         self
     }
 
+    /// The same, about the `number`th `[[node]]` of the file, which has this id: the place of an
+    /// entry alone reads as the number of a node.
+    pub(super) fn of_node(mut self, number: usize, id: Option<usize>) -> Self {
+        let id = id.map_or(String::new(), |id| format!(" (id {id})"));
+        self.sentence = format!("[[node]] {number}{id}: {}", self.sentence);
+        self
+    }
+
     /// The same, about `file` unless it already speaks of another one.
     pub(super) fn within(mut self, file: &Path) -> Self {
         self.file.get_or_insert_with(|| file.display().to_string());

@@ -9,7 +9,7 @@
 use toml::{Table, Value};
 
 use super::defaults::{filled, repeated};
-use super::document::Document;
+use super::document::{Document, id_of};
 use super::error::{ScenarioError, shown};
 use super::keys::{Part, Section};
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
@@ -41,16 +41,19 @@ pub(super) fn check(document: &Document, points: &[Point]) -> Result<(), Scenari
         }
     }
     for (node, number) in repeated(&document.table, "node").iter().zip(1..) {
-        check_node(document, points, node).map_err(|error| error.of_table("node", number))?;
+        let id = id_of(node);
+        check_node(document, points, node, id).map_err(|error| error.of_node(number, id))?;
     }
     Ok(())
 }
 
-fn check_node(document: &Document, points: &[Point], node: &Table) -> Result<(), ScenarioError> {
-    let id = node.get("id").and_then(Value::as_integer);
-    let Some(id) = id.and_then(|id| usize::try_from(id).ok()) else {
-        return Ok(());
-    };
+fn check_node(
+    document: &Document,
+    points: &[Point],
+    node: &Table,
+    id: Option<usize>,
+) -> Result<(), ScenarioError> {
+    let Some(id) = id else { return Ok(()) };
     let others = filled(&document.table, "stack")?;
     for (name, value) in node {
         let is_swept = |(path, _): &(String, _)| path.strip_prefix("stack.") == Some(name);

@@ -142,11 +142,12 @@ fn is_swept(document: &Document, path: &str) -> bool {
 
 /// Section, key (empty: all of the section), and the keys of which it needs one: of `[topology]`,
 /// or of `[interference]` itself.
-const LAYOUT_KEYS: [(&str, &str, &str); 8] = [
+const LAYOUT_KEYS: [(&str, &str, &str); 9] = [
     ("topology", "hidden", "chain"),
     ("topology", "k7_hour", "k7"),
     ("topology", "root", "k7"),
     ("topology", "floor_hops", "floor"),
+    ("topology", "seed", "positions floor"),
     ("path_loss", "", "positions floor"),
     ("interference", "day_from_h", "night"),
     ("interference", "day_to_h", "night"),

@@ -232,6 +232,8 @@ fn layout(
     radio: &RadioSettings,
     seed: u64,
 ) -> Result<Layout, ScenarioError> {
+    // A negative one: the scenario's.
+    let seed = u64::try_from(keys.seed).unwrap_or(seed);
     let ways = [
         keys.chain.is_some(),
         keys.positions.is_some(),
@@ -392,6 +394,7 @@ struct TopologyKeys {
     joining: String,
     floor: Option<usize>,
     floor_hops: usize,
+    seed: i64,
     switch_on_s: f64,
 }
 
@@ -404,7 +407,7 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
         .unwrap_or(&empty);
     let mut changes: BTreeMap<usize, (usize, Table)> = BTreeMap::new();
     for (mut change, number) in repeated(table, "node").into_iter().zip(1..) {
-        let wrong = |sentence: String| Err(ScenarioError::new(sentence).of_table("node", number));
+        let wrong = |sentence: String| Err(ScenarioError::new(sentence).of_node(number, None));
         let id = change.remove("id").and_then(|id| id.as_integer());
         let Some(id) = id.and_then(|id| usize::try_from(id).ok()) else {
             return wrong("there is no node.id, but it must say which node this is".to_owned());
@@ -434,7 +437,7 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
         let (mut stack, mut given) = (base.clone(), given.clone());
         stack.extend(change.clone());
         given.extend(change.clone());
-        checked(stack, &given, &change).map_err(|error| error.of_table("node", number))
+        checked(stack, &given, &change).map_err(|error| error.of_node(number, Some(id)))
     };
     let stacks = (0..nodes).map(stack_of).collect::<Result<Vec<_>, _>>()?;
     let is_compressed = stacks.iter().any(|stack| stack.compression == "tcphc");

@@ -413,11 +413,13 @@ impl RunResult {
         ratio(again, sent)
     }
 
-    /// Retransmission timeouts of the flows' senders.
+    /// Retransmission timeouts at both ends of the flows: the one that answers sends, too. Each
+    /// node counts once, the host with all its connections.
     pub fn timeouts(&self) -> u64 {
         let timeouts = RetransmissionCause::Timeout as usize;
         let of = |node: &NodeResult| node.counts.retransmissions[timeouts];
-        self.senders().map(of).sum()
+        let ends = self.flows.iter().flat_map(|flow| [flow.from, flow.to]);
+        self.nodes_at(ends).map(of).sum()
     }
 
     /// Frames with a payload on the air.
@@ -465,18 +467,21 @@ impl RunResult {
     }
 
     fn senders(&self) -> impl Iterator<Item = &NodeResult> {
+        self.nodes_at(self.flows.iter().map(|flow| flow.from))
+    }
+
+    /// The nodes at these ends, each once.
+    fn nodes_at(&self, ends: impl Iterator<Item = FlowEnd>) -> impl Iterator<Item = &NodeResult> {
         // The nodes of the mesh, then the host.
         let host = self.nodes.len().saturating_sub(1);
-        let mut senders: Vec<usize> = self
-            .flows
-            .iter()
-            .map(|flow| match flow.from {
+        let mut nodes: Vec<usize> = ends
+            .map(|end| match end {
                 FlowEnd::Host => host,
                 FlowEnd::Node(node) => node,
             })
             .collect();
-        senders.sort_unstable();
-        senders.dedup();
-        senders.into_iter().filter_map(|node| self.nodes.get(node))
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.into_iter().filter_map(|node| self.nodes.get(node))
     }
 }

@@ -94,15 +94,17 @@ pub(super) fn apply(
         return Err(ScenarioError::new(match keys.lab_key {
             true => "security.lab_key is true, but must be left out with security.key".to_owned(),
             false => format!(
-                "security.{} must be left out without security.key, which names a key file",
+                "security.{} must be left out without security.key, which names a key file, or \
+                 security.lab_key = true",
                 first.map_or("key", String::as_str)
             ),
         }));
     }
     if !network.has_mesh() {
-        return Err(ScenarioError::new(
-            "security.key must be left out with radio.kind \"ble\", which has security of its own",
-        ));
+        let given = if keys.lab_key { "lab_key" } else { "key" };
+        return Err(ScenarioError::new(format!(
+            "security.{given} must be left out with radio.kind \"ble\", which has security of its own"
+        )));
     }
     let found = match &keys.key {
         Some(file) => key_file(file, files)?,

@@ -42,7 +42,7 @@ pub(super) fn apply(
                 "node.sleep is \"{}\", but must be \"off\" at {who}",
                 stack.sleep
             ))
-            .of_table("node", *number));
+            .of_node(*number, Some(n)));
         }
         if let Some(policy) = policy(stack).filter(|_| is_end) {
             check(stack, tree.parent(n).and_then(|parent| stacks.get(parent)))?;

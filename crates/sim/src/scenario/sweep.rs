@@ -47,6 +47,8 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// How many seeds, from the first one on.
     pub seeds: Option<u64>,
+    /// The seed that draws floor and shadowing.
+    pub layout_seed: Option<u64>,
     /// Virtual time of each run, s.
     pub duration_s: Option<f64>,
     /// Keys to sweep over with lists of values, as `[sweep]` has them.
@@ -223,6 +225,24 @@ impl Plan {
         Ok(())
     }
 
+    /// The options of `motet run` that repeat the run with this seed exactly: the first seed draws
+    /// the floor, too, so that another first seed alone would be a run on another floor.
+    pub fn repeats(&self, seed: u64) -> String {
+        let is_said = |path| self.document.get(path).is_some() || self.sweeps(path);
+        let is_drawn = DRAWN.into_iter().any(is_said);
+        let fixed = self.document.get(LAYOUT_SEED).and_then(Value::as_integer);
+        let is_fixed = fixed.is_some_and(|seed| seed >= 0) || self.sweeps(LAYOUT_SEED);
+        let mut options = format!("--seed {seed} --seeds 1");
+        if let Some(first) = self.seeds.first().filter(|_| is_drawn && !is_fixed) {
+            options += &format!(" --layout-seed {first}");
+        }
+        options
+    }
+
+    fn sweeps(&self, path: &str) -> bool {
+        self.document.sweep.iter().any(|(swept, _)| swept == path)
+    }
+
     /// How many runs there are.
     pub fn runs(&self) -> usize {
         self.points.len() * self.seeds.len()
@@ -358,9 +378,19 @@ impl Overrides {
             document.table.insert(key.to_owned(), value);
             document.sweep.retain(|(swept, _)| swept != key);
         }
+        if let Some(seed) = self.layout_seed {
+            document.set(LAYOUT_SEED, integer(seed))?;
+            document.sweep.retain(|(swept, _)| swept != LAYOUT_SEED);
+        }
         document.sweep_over(self.sweep)
     }
 }
+
+/// The seed of what [`DRAWN`] places.
+const LAYOUT_SEED: &str = "topology.seed";
+
+/// The kinds of topology that draw places or shadowing.
+const DRAWN: [&str; 2] = ["topology.floor", "topology.positions"];
 
 /// More would rather be a program's work than a scenario's.
 const POINTS_MAX: usize = 10_000;

@@ -103,6 +103,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "`floor` only: how many hops the farthest mote has at least, by the path with the fewest expected transmissions.",
             ),
             key(
+                "seed",
+                Integer(-1, i64::MAX),
+                Some("-1"),
+                "`floor`, and `positions` with shadowing: the seed that draws places and shadowing. -1: the scenario's first seed, so that all its seeds are runs on one floor.",
+            ).only_802_15_4(),
+            key(
                 "links",
                 Links,
                 None,

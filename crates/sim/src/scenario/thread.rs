@@ -65,7 +65,9 @@ pub(super) fn apply(
         return wrong("but must be left out where a node's kind is \"ble\"");
     }
     if network.security.is_some() {
-        return wrong("so security.key must be left out: such a network has a key of its own");
+        return wrong(
+            "so security.key and security.lab_key must be left out: such a network has a key of its own",
+        );
     }
     let far = (1..network.nodes.len()).find(|mote| tree.parent(*mote) != Some(0));
     if let Some(mote) = far {

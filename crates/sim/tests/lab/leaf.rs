@@ -1,5 +1,8 @@
 //! Motes without RPL below a mesh that forms itself by RPL.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
 use motet::link::Link;
 use motet::time::{Duration, Instant};
 use motet_lab::Arena;
@@ -8,6 +11,7 @@ use motet_lab::apps::content::Content;
 use motet_lab::apps::{App, Receiver, Sender};
 use motet_lab::net::network::{Joining, Network, NetworkOptions, NodeOptions, RADIO};
 use motet_lab::net::plan;
+use motet_lab::scenario::{Captures, Overrides, Plan, Watch};
 
 /// The routers of the leaf, and the leaf.
 const FIRST: usize = 2;
@@ -180,5 +184,60 @@ fn a_leaf_is_known_again_after_a_reboot_of_the_root_or_of_the_leaf() {
         let router = step_to_leaf(&network);
         let router = router.unwrap_or_else(|| panic!("after a reboot of node {node}"));
         assert!(routers_of_leaf(&network).contains(&router), "node {node}");
+    }
+}
+
+/// A floor with security on which `leaves` sleep and report every ten seconds, and on which the
+/// parent of some of them fails after a minute: the longest that a report took to arrive, s.
+fn oldest_report([seed, motes, hops]: [u64; 3], leaves: &[usize], fault: &str) -> f64 {
+    let mut text = format!(
+        "seed = {seed}\nduration_s = 300\nwarmup_s = 5\n[topology]\nfloor = {motes}\n\
+         floor_hops = {hops}\njoining = \"rpl\"\n[radio]\nprofile = \"nrf52840\"\n\
+         channels = \"single\"\n[security]\nlab_key = true\n[[fault]]\nat_s = 60\n{fault}\n"
+    );
+    for leaf in leaves {
+        text += &format!(
+            "[[node]]\nid = {leaf}\nsleep = \"hinted\"\n[[flow]]\nkind = \"periodic\"\n\
+             interval_s = 10\nfrom = {leaf}\n"
+        );
+    }
+    let plan = Plan::parse(&text, Path::new("floor.toml"), Overrides::default()).unwrap();
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let watch = Watch {
+        stop: &stop,
+        done_ms: &done_ms,
+    };
+    let result = plan.run_one(0, seed, &watch, Captures::default());
+    let all = result.flows.iter().map(|flow| {
+        let [due, arrived] = flow.messages.unwrap();
+        assert!(due - arrived <= 1, "{}: {arrived} of {due}", flow.name());
+        flow.latency_max_ms.unwrap() / 1e3
+    });
+    all.fold(0.0, f64::max)
+}
+
+/// On these floors leaves were not served for three minutes: over links that lose most long
+/// advertisements, by routers that did not know them any more while they slept.
+#[test]
+fn a_leaf_whose_parent_fails_is_served_again_within_a_minute_or_so() {
+    let reboot = |node| format!("kind = \"reboot\"\nfor_s = 2\nnode = {node}");
+    let off = |node| format!("kind = \"off\"\nnode = {node}");
+    for (floor, leaves, fault, most) in [
+        ([21, 16, 4], &[2, 15, 10, 1, 7, 12][..], reboot(6), 75.0),
+        (
+            [36, 24, 3],
+            &[15, 21, 13, 11, 12, 22, 18, 7, 23, 16][..],
+            reboot(19),
+            80.0,
+        ),
+        (
+            [20, 30, 5],
+            &[20, 2, 28, 15, 27, 16, 7, 8][..],
+            off(4),
+            60.0,
+        ),
+    ] {
+        let oldest = oldest_report(floor, leaves, &fault);
+        assert!(oldest < most, "{floor:?}: {oldest} s");
     }
 }

@@ -207,6 +207,17 @@ impl Solicitor {
         }
     }
 
+    /// A neighbour has become reachable that may be a router, and may have dropped the last
+    /// solicitation as a stranger's: the next one follows soon.
+    #[cfg(any(feature = "ble", feature = "security"))]
+    pub(crate) fn ask_again(&mut self, now: Instant, rng: &mut Rng) {
+        if self.router().is_none() {
+            self.start(now, rng);
+        } else if let Some((1.., at)) = &mut self.search {
+            *at = (*at).min(now + rng.uniform(FIRST_DELAY_MAX));
+        }
+    }
+
     /// The router serves again: no other one is looked for.
     pub(crate) const fn firm(&mut self) {
         self.search = None;
@@ -584,6 +595,34 @@ mod tests {
         let lifetime = Duration::from_secs(100);
         assert!(!solicitor.on_advertisement(router(1), same(lifetime), Instant::ORIGIN, &mut rng));
         assert!(solicitor.on_advertisement(router(7), same(lifetime), Instant::ORIGIN, &mut rng));
+    }
+
+    /// A neighbour that may be a router has dropped the solicitation as a stranger's, and knows this
+    /// node now. A router that still serves is left alone.
+    #[cfg(any(feature = "ble", feature = "security"))]
+    #[test]
+    fn a_search_asks_a_neighbour_that_became_reachable_at_once() {
+        let mut rng = rng();
+        let mut solicitor = Solicitor::new(None);
+        solicitor.start(Instant::ORIGIN, &mut rng);
+        let (lease, start) = (Duration::from_secs(7_200), Instant::from_micros(5));
+        assert!(solicitor.on_advertisement(router(1), same(lease), start, &mut rng));
+        let refresh = solicitor.next_deadline();
+        solicitor.ask_again(start, &mut rng);
+        assert_eq!(solicitor.next_deadline(), refresh);
+        solicitor.loosen(start);
+        let mut now = start;
+        for _ in 0..6 {
+            now = run_until_due(&mut solicitor, &mut rng).0;
+        }
+        let planned = solicitor.next_deadline().unwrap();
+        assert!(planned > now + Duration::from_secs(30));
+        solicitor.ask_again(now, &mut rng);
+        let (at, due) = run_until_due(&mut solicitor, &mut rng);
+        assert!(at <= now + FIRST_DELAY_MAX);
+        assert_eq!(due, Due::Solicit(ALL_ROUTERS));
+        // The pace stays as slow as it was.
+        assert!(solicitor.next_deadline().unwrap() > at + Duration::from_secs(30));
     }
 
     /// Runs to the next question, which goes to `router` alone.

@@ -474,6 +474,16 @@ impl Mac<'_> {
         }
     }
 
+    /// Whether a request of this neighbour is answered by a challenge, if it is authentic: the
+    /// neighbour has not shown yet that it is there.
+    #[cfg(feature = "sleepy")]
+    pub(crate) fn challenges(&self, by: LinkAddr) -> bool {
+        let source = self.sender(by).ok();
+        source
+            .zip(self.security())
+            .is_some_and(|(source, security)| !security.knows(source))
+    }
+
     /// Queues a challenge or an answer, where there is room for it.
     fn send_proof(&mut self, to: LinkAddr, proof: &Proof, now: Instant) {
         let mut payload = [0; Proof::LEN_MAX];

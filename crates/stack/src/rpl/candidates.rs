@@ -28,8 +28,9 @@ pub struct Candidate {
     unanswered: u8,
     /// Frames to it in the last eight seconds, about: every four of them halve it.
     load: u8,
-    /// DIS to it that are left, unless it answers: a message in its name counts only if its answer
-    /// confirms it.
+    /// Of the parent, the DISs to it that are left, unless it answers: a message in its name counts
+    /// only if its answer confirms it. Of another neighbour, [`CLAIMS`] while it claims a newer
+    /// version and waits to be asked, then [`ASKED`].
     pub(super) questions: u8,
     /// Signal strength of its messages, dBm, an average in which the last ones count most; 0: not
     /// known.
@@ -319,6 +320,22 @@ impl<'m> Candidates<'m> {
         })
     }
 
+    /// No question is left, and none is out.
+    pub(super) fn end_questions(&mut self) {
+        for slot in self.slots.iter_mut() {
+            slot.questions = 0;
+        }
+    }
+
+    /// `iid`, which is not the parent, claims a newer version: it is asked once in each round of
+    /// questions, if it may exist and takes frames.
+    pub(super) fn note_claim_of(&mut self, iid: Iid) {
+        let slot = self.find_mut(iid).filter(|slot| slot.questions == 0);
+        if let Some(slot) = slot.filter(|slot| !slot.is_gone() && !slot.is_vain()) {
+            slot.questions = CLAIMS;
+        }
+    }
+
     /// Links count by their frames alone from now on, however strong their signals are.
     pub(super) fn forget_signals(&mut self) {
         for slot in self.slots.iter_mut() {
@@ -442,6 +459,10 @@ const fn weakness(signal_dbm: i8) -> u8 {
         -78.. => 0,
     }
 }
+
+/// The values of [`Candidate::questions`] of a neighbour that claims a newer version.
+const CLAIMS: u8 = ASKED + 1;
+pub(super) const ASKED: u8 = 1;
 
 const PRIOR_SUCCESSES: u16 = 1;
 

@@ -135,6 +135,8 @@ impl Rpl<'_> {
             return;
         }
         self.detached.end();
+        // They were about the old parent.
+        self.candidates.end_questions();
         self.is_parent_news = true;
         self.parent_since = now;
         if self.dodag.as_ref().is_some_and(Dodag::is_storing) {

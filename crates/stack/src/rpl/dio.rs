@@ -5,7 +5,7 @@
 use core::cmp::Ordering;
 use core::net::Ipv6Addr;
 
-use super::candidates::{Candidate, ticks};
+use super::candidates::{ASKED, Candidate, ticks};
 use super::iid::Iid;
 use super::objective::{ETX_UNIT, INFINITE_RANK};
 use super::probe::Question;
@@ -114,10 +114,8 @@ impl Rpl<'_> {
         // DIO without the option is a probe, and no answer.
         let is_whole = options.configuration.is_some() || dio.rank == INFINITE_RANK;
         let is_own = !to_all && is_whole && self.question.is_answer(from, now);
+        let is_heeded = is_own && self.end_questions_to(from);
         if is_own {
-            if let Some(candidate) = self.candidates.find_mut(from) {
-                candidate.questions = 0;
-            }
             self.on_answered(from, now);
         }
         let is_here = |dodag: &Dodag| dodag.id == dio.dodag && dodag.instance == dio.instance;
@@ -148,7 +146,7 @@ impl Rpl<'_> {
             return Ok(());
         }
         self.check_root(from, dio.rank)?;
-        let checked = self.check_version((from, is_own), dio, &options, now);
+        let checked = self.check_version(from, (is_own, is_heeded), dio, &options, now);
         if checked == Err(MessageDrop::OldVersion) {
             // Its rank of before is none in this version.
             self.lose_rank_of(from, is_own);
@@ -163,15 +161,43 @@ impl Rpl<'_> {
         parent.is_some_and(|parent| parent.questions > 0)
     }
 
-    /// Plans a DIS to the parent, to confirm a message in its name that counts only with its
-    /// confirmation.
+    /// Plans DISs to the parent, to confirm a message that counts only with its confirmation. Each
+    /// round of questions ends before the next begins: neighbours in a newer version are asked once
+    /// the parent has left its questions unanswered, however many claims come meanwhile.
     fn ask_parent(&mut self) {
-        let parent = self
-            .parent
-            .and_then(|parent| self.candidates.find_mut(parent));
-        if let Some(parent) = parent {
-            parent.questions = QUESTIONS;
-            self.is_dirty = true;
+        let Some(iid) = self.parent else { return };
+        let is_over = |candidate: &Candidate| match candidate.iid == iid {
+            true => candidate.questions == 0,
+            false => candidate.questions <= ASKED,
+        };
+        if self.candidates.iter().all(is_over) {
+            self.candidates.end_questions();
+            if let Some(parent) = self.candidates.find_mut(iid) {
+                parent.questions = QUESTIONS;
+                self.is_dirty = true;
+            }
+        }
+    }
+
+    /// Notes that `from` has answered this node's question, and returns whether a newer version in
+    /// the answer counts: in the parent's, and in that of a neighbour which was asked because the
+    /// parent had left its questions unanswered.
+    fn end_questions_to(&mut self, from: Iid) -> bool {
+        if self.is_parent(from) {
+            self.candidates.end_questions();
+            return true;
+        }
+        // It stays asked until the parent is asked anew, whatever it answers.
+        let candidate = self.candidates.find(from);
+        candidate.is_some_and(|candidate| candidate.questions == ASKED && candidate.is_proven())
+    }
+
+    /// Whether a DIS to this candidate is due once the last question is over: to the parent for its
+    /// confirmation, then to a neighbour in a newer version.
+    pub(super) fn is_to_be_asked(&self, candidate: &Candidate) -> bool {
+        match self.is_parent(candidate.iid) {
+            true => candidate.questions > 0,
+            false => candidate.questions > ASKED && self.parent.is_some() && !self.is_asked(),
         }
     }
 
@@ -271,6 +297,7 @@ impl Rpl<'_> {
                     version: next,
                     ..dodag
                 });
+                self.announce_version();
             }
         }
         self.is_inconsistent = true;
@@ -295,27 +322,32 @@ impl Rpl<'_> {
 
     /// Follows the parent into a newer version of the DODAG if the parent's own answer has that
     /// version. Versions come from the root, so a node that hears of a newer one from another
-    /// neighbour asks its parent first. A node without a parent follows any neighbour, and after a
-    /// while also into an older version: the root may have lost its counter.
+    /// neighbour asks its parent first. If the parent leaves all its questions unanswered, because
+    /// the way down from it loses its long DIOs, the node asks that neighbour, and follows its
+    /// answer. A node without a parent follows any neighbour, and after a while also into an older
+    /// version: the root may have lost its counter.
+    ///
+    /// `is_heeded`: see [`Self::end_questions_to`].
     fn check_version(
         &mut self,
-        (from, is_own): (Iid, bool),
+        from: Iid,
+        (is_own, is_heeded): (bool, bool),
         dio: &Dio<'_>,
         options: &DioOptions,
         now: Instant,
     ) -> Result<(), MessageDrop> {
-        let is_parents_own = is_own && self.is_parent(from);
         let Some(dodag) = self.dodag.as_mut() else {
             return Err(MessageDrop::Unwanted);
         };
         match lollipop::compare(dio.version, dodag.version) {
             Some(Ordering::Equal) => return Ok(()),
-            Some(Ordering::Greater) if is_parents_own || self.parent.is_none() => {}
+            Some(Ordering::Greater) if is_heeded || self.parent.is_none() => {}
             Some(Ordering::Greater) => {
                 self.ask_parent();
                 if !self.is_parent(from) {
                     // It is none that this node could go over to, as long as the parent stays.
                     self.lose_rank_of(from, is_own);
+                    self.candidates.note_claim_of(from);
                 }
                 return Err(MessageDrop::StrangeVersion);
             }
@@ -338,16 +370,16 @@ impl Rpl<'_> {
         if let Some(configuration) = options.configuration {
             dodag.configuration = configuration;
         }
+        self.candidates.end_questions();
         for candidate in self.candidates.iter_mut() {
             candidate.rank = INFINITE_RANK;
-            candidate.questions = 0;
         }
         self.lowest = INFINITE_RANK;
         self.lowest_heard = INFINITE_RANK;
         // All motes look for their places anew, at once: signals count again.
         self.is_calm = false;
         self.version_since = now;
-        self.is_inconsistent = true;
+        self.announce_version();
         self.is_route_lost = true;
         self.dao.excuse_missing_answer();
         Ok(())
@@ -438,6 +470,13 @@ impl Rpl<'_> {
 }
 
 impl Rpl<'_> {
+    /// This node is in a newer version, which the nodes below learn at once. What neighbours have
+    /// made this node send before does not delay it: new versions have a bound of their own.
+    pub(super) const fn announce_version(&mut self) {
+        self.is_inconsistent = true;
+        self.is_version_news = true;
+    }
+
     /// Lets a root request the route of every mote anew, as when steps were lost.
     pub fn refresh_routes(&mut self) {
         self.dtsn = lollipop::next(self.dtsn);
@@ -525,7 +564,7 @@ fn check_rank(rank: u16, unit: u16) -> Result<(), MessageDrop> {
 /// itself.
 const SILENT_TICKS: u32 = 8;
 
-/// How often a DIS is sent to the parent to confirm a message in its name, until it answers.
+/// How often a DIS is sent to the parent to confirm a message, until it answers.
 const QUESTIONS: u8 = 3;
 
 /// The rise of the cost of the parent's path from which the parent is asked: two transmissions.

@@ -33,8 +33,10 @@
 //! have a separate one for their DIS, so that messages from invented addresses cannot prevent a
 //! parent's answer to its child. A message in the parent's name that would make this node act
 //! (another version, mode, DODAG or prefix, a new DTSN, a much worse or an infinite rank) is
-//! accepted only as the answer to this node's own DIS to the parent. An attacker that sends in a
-//! neighbour's name at that moment can mislead this node, until frames are authenticated.
+//! accepted only as the answer to this node's own DIS to the parent. If the parent leaves three of
+//! them unanswered, a newer version is accepted as the answer to a DIS to a neighbour that claims
+//! it and acknowledges frames. An attacker that sends in a neighbour's name at that moment can
+//! mislead this node, until frames are authenticated.
 //!
 //! Left out: routers of storing mode, floating DODAGs, several parents at once, route information,
 //! secured messages, P2P-RPL. Sources: RFC 6550, 6551, 6552, 6719, 6206, 9008, 9010, 9035.
@@ -222,6 +224,7 @@ pub struct Rpl<'m> {
     /// Events since the last poll.
     is_dirty: bool,
     is_inconsistent: bool,
+    is_version_news: bool,
     is_parent_news: bool,
     is_prefix_news: bool,
     /// The root may not know this node's route in this version.
@@ -289,6 +292,7 @@ impl<'m> Rpl<'m> {
             proven: ProvenNeighbours::NONE,
             is_dirty: false,
             is_inconsistent: false,
+            is_version_news: false,
             is_parent_news: false,
             is_prefix_news: dodag.is_some(),
             is_route_lost: false,
@@ -387,9 +391,10 @@ impl<'m> Rpl<'m> {
         if core::mem::take(&mut self.is_dirty) {
             self.choose(now, rng);
         }
+        let is_version_news = core::mem::take(&mut self.is_version_news);
         if core::mem::take(&mut self.is_inconsistent)
             && self.trickle.is_slow()
-            && self.may_react(now)
+            && (is_version_news || self.may_react(now))
         {
             self.trickle.reset(now, rng);
             self.advertised = self.rank;
@@ -439,7 +444,7 @@ impl<'m> Rpl<'m> {
         let is_root = self.is_root();
         if let Some(dodag) = self.dodag.as_mut().filter(|_| is_root) {
             dodag.version = lollipop::next(dodag.version);
-            self.is_inconsistent = true;
+            self.announce_version();
         }
     }
 

@@ -17,7 +17,8 @@ use crate::time::{Duration, Instant};
 enum ProbeReason {
     /// The parent did not take the last frame.
     Doubt,
-    /// The parent is to confirm a message that was sent in its name.
+    /// The parent is to confirm a message that was sent in its name, or did not, and a neighbour is
+    /// to confirm the newer version that it claims.
     Claim,
     /// The node has no parent, and this neighbour was gone, but is heard again.
     Return,
@@ -114,8 +115,10 @@ impl Rpl<'_> {
             None => ProbeReason::Routine.wait_ms(),
         };
         let mut at = jittered(now, wait_ms, rng);
-        let parent = self.parent.and_then(|parent| self.candidates.find(parent));
-        if parent.is_some_and(|parent| parent.questions > 0) && self.question.next_at() > now {
+        let mut candidates = self.candidates.iter();
+        if self.question.next_at() > now
+            && candidates.any(|candidate| self.is_to_be_asked(candidate))
+        {
             at = at.min(self.question.next_at());
         }
         self.probe_at = Some(self.probe_at.map_or(at, |planned| planned.min(at)));
@@ -197,10 +200,10 @@ impl Rpl<'_> {
         };
         match () {
             () if is_parent && is_silent => Some(ProbeReason::Doubt),
-            () if !candidate.is_worth_testing(idle) => None,
-            () if is_parent && candidate.questions > 0 && now >= self.question.next_at() => {
+            () if self.is_to_be_asked(candidate) && now >= self.question.next_at() => {
                 Some(ProbeReason::Claim)
             }
+            () if !candidate.is_worth_testing(idle) => None,
             // It counts on no root any more, and this node would not follow it.
             () if candidate.rank >= rank_max => None,
             () if self.parent.is_none() && candidate.may_be_back() => Some(ProbeReason::Return),

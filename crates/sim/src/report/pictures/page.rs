@@ -154,8 +154,9 @@ fn header(plan: &Plan, results: &[RunResult]) -> String {
         let why = escape(&why);
         let _ = write!(
             warnings,
-            "<p class=\"warning\"><b>Failed</b> with seed {}: {why}</p>",
-            run.seed
+            "<p class=\"warning\"><b>Failed</b> with seed {} (alone: <code>{}</code>): {why}</p>",
+            run.seed,
+            plan.repeats(run.seed)
         );
     }
     let mut left_out: Vec<&[usize]> = plan

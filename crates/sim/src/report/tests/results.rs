@@ -69,7 +69,10 @@ fn figures_of_a_run_follow_from_its_counts() {
     run.nodes[1].counts.segments = 50;
     run.nodes[1].counts.retransmissions[0] = 4;
     run.nodes[1].counts.retransmissions[3] = 1;
-    assert_eq!((run.retransmitted(), run.timeouts()), (0.1, 4));
+    // The host answers, and its SYN-ACKs and answers time out, too.
+    run.nodes[2].counts.retransmissions[0] = 7;
+    run.nodes[0].counts.retransmissions[0] = 100;
+    assert_eq!((run.retransmitted(), run.timeouts()), (0.1, 11));
     let mut fates = [0; Fate::COUNT];
     fates[Fate::Received.index()] = 6;
     fates[Fate::Corrupted.index()] = 4;

@@ -13,7 +13,7 @@ fn keys_of_the_other_radio_are_refused() {
     let cases = [
         (
             format!("{mesh}[radio]\nphy = \"2M\""),
-            "radio.phy is \"2M\", but must be left out unless radio.kind is \"ble\"",
+            "radio.phy is \"2M\", but must be left out unless radio.kind is \"ble\", or node.kind is",
         ),
         (
             "[topology]\nperipherals = 2\n[[flow]]".to_owned(),
@@ -50,7 +50,7 @@ fn keys_of_the_other_radio_are_refused() {
         ),
         (
             star("[[node]]\nid = 1\nprofile = \"telosb\""),
-            "[[node]] 1: node.profile is \"telosb\", but must be left out",
+            "[[node]] 1 (id 1): node.profile is \"telosb\", but must be left out",
         ),
         (
             star("[[fault]]\nkind = \"link\"\nnode = 0\nto = 1\nat_s = 3"),
@@ -181,11 +181,11 @@ fn clocks_signals_and_motes_without_tcple_are_keys() {
     for (text, words) in [
         (
             format!("{STAR}[[node]]\nid = 1\ntcple = true\n[[flow]]\n"),
-            "[[node]] 1: node.tcple is true, but must be left out unless radio.tcple is true",
+            "[[node]] 1 (id 1): node.tcple is true, but must be left out unless radio.tcple is true",
         ),
         (
             format!("{STAR}tcple = true\n[[node]]\nid = 0\ntcple = false\n[[flow]]\n"),
-            "[[node]] 1: node.tcple is false, but must be left out for the border router",
+            "[[node]] 1 (id 0): node.tcple is false, but must be left out for the border router",
         ),
         (
             format!("{mesh}[[node]]\nid = 1\ntcple = false\n"),

@@ -27,7 +27,7 @@ fn keys_that_do_nothing_there_are_refused() {
     let cases = [
         (
             format!("{MESH}{flow}[[node]]\nid = 0\nkind = \"ble\"\n"),
-            "[[node]] 1: node.kind is \"ble\", but must be left out for the border router",
+            "[[node]] 1 (id 0): node.kind is \"ble\", but must be left out for the border router",
         ),
         (format!("{MESH}{flow}{all}"), "is \"ble\" at every mote"),
         (
@@ -36,7 +36,7 @@ fn keys_that_do_nothing_there_are_refused() {
         ),
         (
             mixed(&format!("{flow}[[node]]\nid = 2\ntcple = false\n")),
-            "[[node]] 2: node.tcple is false, but must be left out unless node.kind is \"ble\"",
+            "[[node]] 2 (id 2): node.tcple is false, but must be left out unless node.kind is \"ble\", or radio.kind",
         ),
         (
             mixed(&format!("{flow}[radio]\ninterval_ms = 31\n")),

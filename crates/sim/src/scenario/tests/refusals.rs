@@ -315,7 +315,7 @@ fn a_key_that_its_node_has_no_use_for_is_refused() {
             up,
             "[[node]]\nid = 1\nwindow_segments = 6",
             Some(
-                "[[node]] 1: node.window_segments is 6, but must be left out: node 1 is none that is an end",
+                "[[node]] 1 (id 1): node.window_segments is 6, but must be left out: node 1 is none that is an end",
             ),
         ),
         (up, "[[node]]\nid = 2\nwindow_segments = 6", None),
@@ -375,7 +375,7 @@ fn no_retry_waits_for_longer_than_its_frame_lives() {
         (format!("{long}frame_age_ms = 4999\n"), "which is 4999"),
         (
             "[[node]]\nid = 1\npacing = \"off\"\nframe_age_ms = 30\n".to_owned(),
-            "[[node]] 1: node.retry_delay_ms is 40",
+            "[[node]] 1 (id 1): node.retry_delay_ms is 40",
         ),
         (
             format!("{long}frame_age_ms = 5000\ncompression = \"tcphc\"\n"),

@@ -270,6 +270,44 @@ fn what_a_run_depends_on_is_what_it_is_known_by() {
     assert_eq!(one, plan(&swept).unwrap().identity(1));
 }
 
+/// A failure of one of several seeds names the options that give the same run again: the first seed
+/// draws floor and shadowing, too.
+#[test]
+fn the_run_of_one_seed_is_repeated_alone() {
+    let file = Path::new("test.toml");
+    for (layout, is_drawn) in [
+        ("floor = 8\nfloor_hops = 2", true),
+        ("positions = [[0, 0], [9, 0], [15, 5]]", true),
+        ("floor = 8\nfloor_hops = 2\nseed = 3", false),
+        ("chain = 2", false),
+    ] {
+        let text = format!(
+            "seed = 5\nseeds = 3\nduration_s = 10\nwarmup_s = 2\n[topology]\n{layout}\n[[flow]]\n\
+             from = 2\n"
+        );
+        let all = plan(&text).unwrap();
+        let options = all.repeats(7);
+        assert_eq!(options.contains("--layout-seed 5"), is_drawn, "{options}");
+        let value = |name| {
+            let mut words = options.split(' ').skip_while(|word| *word != name);
+            words.nth(1).map(|value| value.parse().unwrap())
+        };
+        let overrides = Overrides {
+            seed: value("--seed"),
+            seeds: value("--seeds"),
+            layout_seed: value("--layout-seed"),
+            ..Overrides::default()
+        };
+        let alone = Plan::parse(&text, file, overrides).unwrap();
+        let (all, alone) = (results(&all), results(&alone));
+        let [alone] = &alone[..] else {
+            panic!("one seed")
+        };
+        let measured = |run: &RunResult| (run.seed, run.flows.clone(), run.links.clone());
+        assert_eq!(measured(&all[2]), measured(alone), "{layout}");
+    }
+}
+
 #[test]
 fn a_caller_sweeps_over_more() {
     let file = Path::new("test.toml");

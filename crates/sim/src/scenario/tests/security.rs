@@ -288,3 +288,19 @@ fn an_attacker_that_cannot_be_is_refused_in_one_sentence() {
         assert_eq!(sentence.lines().count(), 1, "{sentence}");
     }
 }
+
+/// Each message names the key that the scenario has, and each way to have a key.
+#[test]
+fn messages_name_both_ways_to_have_a_key() {
+    let refused = |text: &str| plan(text).unwrap_err().to_string();
+    let chain = "[topology]\nchain = 2\n[[flow]]\n";
+    let idle = refused(&format!("{chain}[security]\nrotate_s = 60\n"));
+    assert!(idle.contains("without security.key, which"), "{idle}");
+    assert!(idle.contains("or security.lab_key = true"), "{idle}");
+    let star = "[topology]\nperipherals = 2\n[radio]\nkind = \"ble\"\n[[flow]]\nfrom = 1\n";
+    let over_ble = refused(&format!("{star}[security]\nlab_key = true\n"));
+    assert!(
+        over_ble.contains("security.lab_key must be left out"),
+        "{over_ble}"
+    );
+}

@@ -35,7 +35,7 @@ fn a_pace_is_measured_or_set_by_hand() {
             "[stack]\npacing = \"auto\"\npace_percent = 95\n[[node]]\nid = 1\npacing = \"off\"\n"
         )
         .unwrap_err(),
-        "test.toml: [[node]] 1: stack.pace_percent is 95, but must be left out unless pacing is \"auto\", \
+        "test.toml: [[node]] 1 (id 1): stack.pace_percent is 95, but must be left out unless pacing is \"auto\", \
          as it is where neither hold_ms nor retry_delay_ms is given"
     );
     for (more, wrong) in [
@@ -57,7 +57,7 @@ fn a_pace_is_measured_or_set_by_hand() {
         ),
         (
             "[stack]\nhold_ms = 7\n[[node]]\nid = 2\npacing = \"auto\"\n",
-            "[[node]] 1: stack.hold_ms is 7.0, but must be left out where node.pacing is",
+            "[[node]] 1 (id 2): stack.hold_ms is 7.0, but must be left out where node.pacing is",
         ),
         (
             "[stack]\npace_percent = 90\nhold_ms = 7\n",

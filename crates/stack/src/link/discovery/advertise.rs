@@ -8,7 +8,9 @@
 //! each router would send one, of two frames and their retries. A lost answer is repaired by the
 //! next solicitation: when the same node solicits again, a router needs to hear twice as many
 //! answers to stay silent, and in the end all routers answer. So a node that hears only one router
-//! gets its answer, too.
+//! gets its answer, too. From its third solicitation on the answer goes to that node alone: over a
+//! link that loses most long frames, only a frame that is tried again until it is acknowledged
+//! arrives.
 
 use core::net::Ipv6Addr;
 
@@ -46,6 +48,10 @@ const ANSWER_DELAY_MAX: Duration = Duration::from_millis(500);
 /// The upper limit of `Answer::needed`.
 const NEEDED_MAX: u8 = 64;
 
+/// The value of `Answer::needed` from which the answer goes to the asker alone: at its third
+/// solicitation in a row.
+const NEEDED_ALONE: u8 = 4;
+
 /// The pending answer to a solicitation that was sent to all routers.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -82,6 +88,14 @@ impl Answer {
         self.asker = asker;
         self.heard = 0;
         self.at = Some(now + rng.uniform(ANSWER_DELAY_MAX));
+    }
+
+    /// Where the answer goes.
+    fn destination(&self) -> Ipv6Addr {
+        match self.needed >= NEEDED_ALONE {
+            true => ip::link_local(self.asker),
+            false => ALL_NODES,
+        }
     }
 
     /// Another router has advertised the same to all nodes.
@@ -303,6 +317,14 @@ impl Discovery<'_> {
             self.advertise(queue, ip, ALL_NODES, now);
         }
     }
+
+    /// Sends the answer to a solicitation of all routers, if it is due.
+    pub(super) fn poll_answer(&mut self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, now: Instant) {
+        if IS_ROUTER && self.answer.at.is_some_and(|at| now >= at) {
+            self.answer.at = None;
+            self.advertise(queue, ip, self.answer.destination(), now);
+        }
+    }
 }
 
 /// Whole minutes, rounded up, as options count them.
@@ -336,6 +358,21 @@ mod tests {
     }
 
     const AIR: Duration = Duration::from_millis(10);
+
+    #[test]
+    fn who_asks_for_the_third_time_in_a_row_is_answered_alone() {
+        let mut rng = Rng::from_seed([8, 9]);
+        let mut answer = Answer::NONE;
+        let mut asked = |asker| {
+            answer.ask(asker, Instant::ORIGIN, &mut rng);
+            answer.at = None;
+            answer.destination()
+        };
+        let alone = ip::link_local(ASKER);
+        let destinations = [ASKER; 4].map(&mut asked);
+        assert_eq!(destinations, [ALL_NODES, ALL_NODES, alone, alone]);
+        assert_eq!(asked([9; 8]), ALL_NODES, "another one");
+    }
 
     #[test]
     fn of_eight_routers_in_earshot_one_or_two_answer_and_more_when_asked_again() {

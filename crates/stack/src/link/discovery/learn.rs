@@ -55,6 +55,11 @@ impl Discovery<'_> {
             change: self.change(&advertisement, &summary),
             to_one,
         };
+        // A router that has lost its table sends such an advertisement to a node for which it still
+        // routes. What else has changed at such a router, this node asks only afterwards.
+        if to_one && !was_asked && lease > Duration::ZERO && had_router == Some(addr) {
+            self.registering_node.hasten(now);
+        }
         let is_taken = self.solicitor.on_advertisement(addr, said, now, rng);
         if !is_taken {
             return match self.is_older(summary.border.as_ref()) {
@@ -85,11 +90,6 @@ impl Discovery<'_> {
             let moved = had_router != Some(addr) || had_prefix.as_ref() != self.prefix();
             let left = had_router.filter(|had| *had != addr);
             self.register_from_now(left, moved, queue, now, rng);
-            // A router that has lost its table sends such an advertisement to a node for which it
-            // still routes.
-            if to_one && !moved && !was_asked {
-                self.registering_node.hasten(now);
-            }
         }
         // A router whose parent RPL has chosen does not announce its first configuration, because
         // its children solicit it; except if it could not answer an earlier solicitation.

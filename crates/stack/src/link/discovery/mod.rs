@@ -221,8 +221,8 @@ impl<'m> Discovery<'m> {
     /// A new neighbour can be reached: a solicitation that no router has answered is repeated.
     #[cfg(any(feature = "ble", feature = "security"))]
     pub(super) fn ask_again(&mut self, now: Instant, rng: &mut Rng) {
-        if self.solicits && self.solicitor.router().is_none() {
-            self.solicitor.start(now, rng);
+        if self.solicits {
+            self.solicitor.ask_again(now, rng);
         }
     }
 
@@ -401,9 +401,7 @@ impl<'m> Discovery<'m> {
             }
             Some(Due::Solicit(to)) => self.solicit(queue, ip, to),
         }
-        if IS_ROUTER && self.answer.at.is_some_and(|at| now >= at) {
-            self.announce(queue, ip, now);
-        }
+        self.poll_answer(queue, ip, now);
         self.poll_registrant(queue, ip, now);
         if self.takes_registrations() {
             self.neighbors.expire(now);

@@ -423,7 +423,9 @@ impl<'m> Mesh<'m> {
         };
         #[cfg(feature = "security")]
         if asked.is_forgeable {
-            let waits = indirect.waits_for(asked);
+            // A stranger that sleeps, as after this parent's reboot, must listen for its challenge.
+            let waits =
+                indirect.waits_for(asked) || asked.is_request && self.mac.challenges(asked.by);
             return self.mac.answer_pending(waits);
         }
         let radio = self.mac.radio();

@@ -180,6 +180,16 @@ fn neighbours_prove_themselves_and_then_exchange_frames() {
     assert!(b.outcomes.iter().all(|outcome| outcome.token == 3));
 }
 
+/// The ACK to the request of a sleeping stranger tells it to listen for the challenge.
+#[test]
+fn a_stranger_is_challenged_and_a_neighbour_is_not() {
+    let [strangers, neighbours] = [pair(6), acquainted(6)].map(|(_, b)| b);
+    assert!(strangers.mac.challenges(LinkAddr::Extended(A)));
+    assert!(!neighbours.mac.challenges(LinkAddr::Extended(A)));
+    // Its frames cannot be opened at all.
+    assert!(!strangers.mac.challenges(LinkAddr::Short(7)));
+}
+
 #[test]
 fn frames_shrink_by_header_and_mic() {
     for (level, len) in [(Level::Mic32, 94), (Level::Mic64, 90), (Level::Mic128, 82)] {

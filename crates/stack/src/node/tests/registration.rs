@@ -557,6 +557,22 @@ fn an_older_version_is_dropped_and_a_newer_one_holds_when_it_is_confirmed() {
     }
 }
 
+/// A router that has begun anew has lost the registration, and part of its configuration: the
+/// registration does not wait until that is confirmed, which needs a router that is asked about it.
+#[test]
+fn a_reminder_that_changes_something_hastens_the_registration_too() {
+    let other = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 0);
+    for context in [MESH, other] {
+        let mut world = World::chain(1, Relaying::Fragments);
+        world.run_for(Duration::from_secs(120));
+        let accepted = |world: &World| world.radio_of(0).registration_counters().accepted;
+        let before = accepted(&world);
+        advertise(&mut world, 1, context, false);
+        world.run_for(Duration::from_secs(10));
+        assert_eq!(accepted(&world), before + 1, "{context}");
+    }
+}
+
 /// A thousand solicitations of strangers, to the router alone and to all: the answers are few, the
 /// rest is counted, and a neighbour that acknowledges is answered meanwhile.
 #[test]

@@ -6,3 +6,4 @@ mod lab;
 mod leaves;
 mod messages;
 mod returning;
+mod versions;
