@@ -198,9 +198,10 @@ fn emit_begun(
     next_header: Option<u8>,
     contexts: &Contexts,
 ) -> Result<(), Full> {
-    let behind_ipv6 = next_header.filter(|_| begun.option.is_none());
+    let has_option = cfg!(feature = "plain-rpl") && begun.option.is_some();
+    let behind_ipv6 = next_header.filter(|_| !has_option);
     emit_ipv6(w, &begun.header, behind_ipv6, begun.encapsulation, contexts)?;
-    let Some(body) = &begun.option else {
+    let Some(body) = begun.option.as_ref().filter(|_| has_option) else {
         return Ok(());
     };
     let option = Extension {
