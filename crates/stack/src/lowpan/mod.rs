@@ -112,6 +112,7 @@ struct PartlyCompressed<'p> {
     /// The addresses from which the packet's own may be elided.
     encapsulation: Encapsulation,
     /// The RPL option that comes next, all that its hop-by-hop header holds.
+    #[cfg(all(feature = "rpl", feature = "plain-rpl"))]
     option: Option<[u8; 6]>,
     /// How many bytes fragment headers do not number; see [`Decompressed::unnumbered`].
     unnumbered: Unnumbered,
