@@ -3,7 +3,7 @@
 //! The step `features` compiles each of them once, with every warning an error. The crate's README
 //! has the same list as a table. Tests hold the two to one another, and to what the crates for
 //! devices and the examples ask for in their Cargo.toml. Left out: sets that nobody asks for, of
-//! which there are too many.
+//! which there are too many. Tests that only a smaller set has run here, too.
 
 use anyhow::Result;
 
@@ -27,11 +27,26 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
         }
     }
     let note = format!("{} sets of features", SETS.len());
-    Ok(StepOutcome::single(good, note, output))
+    let sets = StepOutcome::single(good, note, output);
+    Ok(match run_without_plain_rpl(workspace)? {
+        None => sets,
+        Some(output) => StepOutcome::single(false, "tests without plain-rpl", output),
+    })
+}
+
+/// What the tests of a mote without `plain-rpl` print, unless all of them hold: those of the
+/// workspace have every feature on.
+fn run_without_plain_rpl(workspace: &Workspace) -> Result<Option<String>> {
+    let mut tests = workspace.cargo("test");
+    tests.args(["--package", "motet", "--no-default-features"]);
+    tests.args(["--features", "rpl", "--test", "compressed_routes"]);
+    tests.args(locked());
+    let (good, said) = run_logged(&mut tests, &workspace.scratch()?.join("features.log"))?;
+    Ok((!good).then(|| essence(&said)))
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 54] = [
+pub(crate) const SETS: [(&str, &str); 58] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -39,9 +54,17 @@ pub(crate) const SETS: [(&str, &str); 54] = [
         "leaves",
         "the same, for neighbours that take no part in RPL, too",
     ),
+    (
+        "plain-rpl,rpl",
+        "the same, for roots that do not compress routing headers, too",
+    ),
     ("rpl,root", "the root of a mesh without TCP"),
     ("relay,security", "a relay with a key, without TCP"),
     ("relay,sleepy", "a parent of nodes that sleep, without TCP"),
+    (
+        "copies,relay,sleepy",
+        "the same, which keeps one copy of a segment",
+    ),
     ("ble", "Bluetooth LE without TCP"),
     ("tcp", "what every node with TCP has, without a link"),
     ("mesh,tcp", "the minimal node, the smallest `motet-embassy`"),
@@ -64,11 +87,15 @@ pub(crate) const SETS: [(&str, &str); 54] = [
         "leaves,tcp",
         "the same, for neighbours that take no part in RPL, too",
     ),
+    (
+        "plain-rpl,rpl,tcp",
+        "the same, for roots that do not compress routing headers, too",
+    ),
     ("security,tcp", "a leaf with a key"),
     ("offload,security,tcp", "`motet-c` with a key"),
-    ("offload,sleepy,tcp", "`motet-c` that sleeps"),
+    ("copies,offload,sleepy,tcp", "`motet-c` that sleeps"),
     (
-        "leaves,offload,sleepy,tcp",
+        "copies,leaves,offload,plain-rpl,sleepy,tcp",
         "`motet-c` as a router of the mesh, whose neighbours may sleep",
     ),
     (
@@ -76,15 +103,15 @@ pub(crate) const SETS: [(&str, &str); 54] = [
         "`motet-c` that joins with a key of its own",
     ),
     (
-        "leaves,offload,security,sleepy,tcp",
+        "copies,leaves,offload,plain-rpl,security,sleepy,tcp",
         "`motet-c` as a router of a mesh with a key",
     ),
     (
-        "join,leaves,offload,sleepy,tcp",
+        "copies,join,leaves,offload,plain-rpl,sleepy,tcp",
         "`motet-c` with all that it has",
     ),
     ("relay,security,tcp", "a relay with a key and applications"),
-    ("sleepy,tcp", "a node that sleeps"),
+    ("copies,sleepy,tcp", "a node that sleeps"),
     ("tcp,thread", "a child in Thread networks"),
     (
         "relay,sleepy,thread",
@@ -101,6 +128,10 @@ pub(crate) const SETS: [(&str, &str); 54] = [
     (
         "relay,sleepy,tcp",
         "a parent of nodes that sleep, with applications",
+    ),
+    (
+        "copies,relay,sleepy,tcp",
+        "the same, which keeps one copy of a segment",
     ),
     ("ble,tcp", "Bluetooth LE"),
     ("tcple", "Bluetooth LE with TCPlE"),
@@ -133,11 +164,11 @@ pub(crate) const SETS: [(&str, &str); 54] = [
         "`motet-embassy` with a key",
     ),
     (
-        "cit,leaves,pace,router,sleepy,tcp",
+        "cit,copies,leaves,pace,router,sleepy,tcp",
         "`motet-embassy` that sleeps, or keeps packets for others that do",
     ),
     (
-        "cit,leaves,pace,security,sleepy,tcphc,tcple",
+        "cit,copies,leaves,pace,security,sleepy,tcphc,tcple",
         "a mote with all parts, whose size is measured",
     ),
     ("default", "what is on by default"),

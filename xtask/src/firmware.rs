@@ -99,6 +99,11 @@ pub(crate) fn build_with_rpl(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, RPL_COST, ["rpl", "rpl,trap-panics"])
 }
 
+/// Builds [`RPL_COST`] with RPL's headers as IPv6 has them, too; gives the lines that can panic.
+pub(crate) fn build_with_plain_rpl(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(workspace, RPL_COST, ["plain-rpl", "plain-rpl,trap-panics"])
+}
+
 /// Builds [`RPL_COST`] with leaves, too; gives the lines that can panic.
 pub(crate) fn build_with_leaves(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, RPL_COST, ["leaves", "leaves,trap-panics"])
@@ -135,6 +140,11 @@ pub(crate) fn build_without_sleepy(workspace: &Workspace) -> Result<()> {
 /// that can panic.
 pub(crate) fn build_with_sleepy(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, SLEEPY_COST, ["sleepy", "sleepy,trap-panics"])
+}
+
+/// Builds [`SLEEPY_COST`] with one copy of a segment, too; gives the lines that can panic.
+pub(crate) fn build_with_copies(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(workspace, SLEEPY_COST, ["copies", "copies,trap-panics"])
 }
 
 /// Builds [`THREAD_COST`] with a key and sleep alone.

@@ -28,8 +28,8 @@ use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
 use cost::{
-    ble_cost, leaves_cost, rpl_cost, security_cost, sleepy_cost, small_tcp_cost, tcp_cost,
-    tcple_cost, thread_cost,
+    ble_cost, copies_cost, leaves_cost, plain_rpl_cost, rpl_cost, security_cost, sleepy_cost,
+    small_tcp_cost, tcp_cost, tcple_cost, thread_cost,
 };
 use verdicts::{
     ble_verdict, full_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict,
@@ -51,7 +51,7 @@ const GROWTH_SHARE: u32 = 200;
 const DATA_MAX: u32 = 512;
 
 /// How many figures there are.
-const FIGURES: usize = 24;
+const FIGURES: usize = 26;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -68,11 +68,15 @@ struct Sizes {
     /// cookies. None in a snapshot of before.
     #[serde(default)]
     tcp_small_text_bytes: Option<u32>,
-    /// Code and constants that RPL adds to a router without TCP: routing headers, compressed and
-    /// not, and advertisements of what the mesh shares belong to it, leaves do not.
+    /// Code and constants that RPL adds to a router without TCP: compressed routing headers and
+    /// advertisements of what the mesh shares belong to it, leaves do not.
     rpl_text_bytes: u32,
     /// Static RAM that RPL adds to it, with eight neighbours that may become its parent.
     rpl_ram_bytes: u32,
+    /// Code and constants that RPL's headers as IPv6 has them add to it, for DODAGs whose root does
+    /// not compress them. None in a snapshot of before.
+    #[serde(default)]
+    plain_rpl_text_bytes: Option<u32>,
     /// Code and constants that leaves add to it: their registrations, and what the root hears of
     /// them. None in a snapshot of before.
     #[serde(default)]
@@ -104,6 +108,10 @@ struct Sizes {
     /// Static RAM that they add, with four children and room for two packets of full length.
     #[serde(default)]
     sleepy_ram_bytes: Option<u32>,
+    /// Code and constants that a parent takes which keeps one copy of a segment. None in a snapshot
+    /// of before.
+    #[serde(default)]
+    copies_text_bytes: Option<u32>,
     /// Flash of a client and a server above another stack's driver, with TCP and IP alone. None in
     /// a snapshot of before.
     #[serde(default)]
@@ -140,6 +148,7 @@ impl Sizes {
             ("tcp_small_text_bytes", self.tcp_small_text_bytes),
             ("rpl_text_bytes", Some(self.rpl_text_bytes)),
             ("rpl_ram_bytes", Some(self.rpl_ram_bytes)),
+            ("plain_rpl_text_bytes", self.plain_rpl_text_bytes),
             ("leaves_text_bytes", self.leaves_text_bytes),
             ("ble_text_bytes", self.ble_text_bytes),
             ("ble_ram_bytes", self.ble_ram_bytes),
@@ -149,6 +158,7 @@ impl Sizes {
             ("security_ram_bytes", self.security_ram_bytes),
             ("sleepy_text_bytes", self.sleepy_text_bytes),
             ("sleepy_ram_bytes", self.sleepy_ram_bytes),
+            ("copies_text_bytes", self.copies_text_bytes),
             ("over_text_bytes", self.over_text_bytes),
             ("thread_text_bytes", self.thread_text_bytes),
             ("thread_ram_bytes", self.thread_ram_bytes),
@@ -314,11 +324,13 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
     let small = small_tcp_cost(workspace)?;
     let rpl = rpl_cost(workspace)?;
+    let plain_rpl = plain_rpl_cost(workspace)?;
     let leaves = leaves_cost(workspace)?;
     let ble = ble_cost(workspace)?;
     let tcple = tcple_cost(workspace)?;
     let security = security_cost(workspace)?;
     let sleepy = sleepy_cost(workspace)?;
+    let copies = copies_cost(workspace)?;
     let over = OverText::measure(workspace)?;
     let thread = thread_cost(workspace)?;
     let full_panics = build_full_node(workspace)?;
@@ -331,6 +343,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         tcp_small_text_bytes: Some(small.text_bytes),
         rpl_text_bytes: rpl.text_bytes,
         rpl_ram_bytes: rpl.ram_bytes,
+        plain_rpl_text_bytes: Some(plain_rpl.text_bytes),
         leaves_text_bytes: Some(leaves.text_bytes),
         ble_text_bytes: Some(ble.text_bytes),
         ble_ram_bytes: Some(ble.ram_bytes),
@@ -340,6 +353,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         security_ram_bytes: Some(security.ram_bytes),
         sleepy_text_bytes: Some(sleepy.text_bytes),
         sleepy_ram_bytes: Some(sleepy.ram_bytes),
+        copies_text_bytes: Some(copies.text_bytes),
         over_text_bytes: Some(over.motet),
         thread_text_bytes: Some(thread.text_bytes),
         thread_ram_bytes: Some(thread.ram_bytes),
@@ -364,11 +378,13 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
             node.panics,
             small.panics,
             rpl.panics,
+            plain_rpl.panics,
             leaves.panics,
             ble.panics,
             tcple.panics,
             security.panics,
             sleepy.panics,
+            copies.panics,
             thread.panics,
             full_panics,
         ]
@@ -558,6 +574,7 @@ mod tests {
         tcp_small_text_bytes: None,
         rpl_text_bytes: 12_000,
         rpl_ram_bytes: 500,
+        plain_rpl_text_bytes: None,
         leaves_text_bytes: None,
         ble_text_bytes: None,
         ble_ram_bytes: None,
@@ -567,6 +584,7 @@ mod tests {
         security_ram_bytes: None,
         sleepy_text_bytes: None,
         sleepy_ram_bytes: None,
+        copies_text_bytes: None,
         over_text_bytes: None,
         thread_text_bytes: None,
         thread_ram_bytes: None,

@@ -151,7 +151,7 @@ pub(crate) enum Disposition {
     /// The packet goes on, with its hop limit one less.
     Forward(NextHop),
     /// The packet goes on to the next step that its routing header names, after the caller has
-    /// advanced that header ([`source_route::advance`](crate::wire::source_route::advance)).
+    /// advanced that header (`route_form::advance`).
     #[cfg_attr(
         not(feature = "rpl"),
         expect(dead_code, reason = "only RPL leads packets so")

@@ -20,8 +20,8 @@ use super::{
 #[cfg(feature = "root")]
 use crate::time::Instant;
 use crate::wire::ipv6::{Extensions, HEADER_LEN, Header};
+use crate::wire::route_form::{self, ParseError, SourceRoute};
 use crate::wire::rpl_option::{self, Rpi};
-use crate::wire::source_route::{self, ParseError, SourceRoute};
 
 /// This node's place in a DODAG whose packets go up with an RPL option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -209,8 +209,8 @@ impl RplRoutes<'_> {
     ) -> Result<Turn, PacketDrop> {
         let is_inside = |interface| self.place.is_some_and(|place| place.interface == interface);
         if is_inside(ingress.interface) != is_inside(hop.interface)
-            && let Some((_, [_, _, source_route::TYPE, ..])) =
-                source_route::header_in(header.next_header, rest)
+            && let Some((_, [_, _, kind, ..])) = route_form::header_in(header.next_header, rest)
+            && route_form::is_source_route(*kind)
         {
             return Err(PacketDrop::ExtensionHeader);
         }
@@ -270,9 +270,9 @@ impl RplRoutes<'_> {
         self.place
             .filter(|place| place.interface == ingress.interface)?;
         // A header that runs out of the packet is refused where the packet is taken apart.
-        let (at, bytes) = source_route::header_in(header.next_header, rest)?;
+        let (at, bytes) = route_form::header_in(header.next_header, rest)?;
         let problem = {
-            let pointer = (HEADER_LEN + at + source_route::SEGMENTS_LEFT_AT) as u32;
+            let pointer = (HEADER_LEN + at + route_form::SEGMENTS_LEFT_AT) as u32;
             Disposition::Refuse(ErrorKind::ParameterProblem { code: 0, pointer })
         };
         let route = match SourceRoute::parse(bytes) {
@@ -280,7 +280,7 @@ impl RplRoutes<'_> {
             Err(ParseError::SegmentsLeft) => return Some(problem),
             Err(_) => return None,
         };
-        let next = route.next(&header.dst)?;
+        let next = route.next_of(header)?;
         // Options in front come first (RFC 8200 §4.1): they may forbid what follows.
         let mut walk = Extensions::new(header.next_header, rest);
         if let Ok(Some(options)) = walk.next()
@@ -290,7 +290,7 @@ impl RplRoutes<'_> {
             return Some(disposition);
         }
         // This node's own address once more means a loop, visited or yet to come.
-        if route.addrs(header.dst).any(|addr| owns(&addr)) {
+        if route.any_other(header, owns) {
             return Some(problem);
         }
         let is_step = !next.is_multicast()

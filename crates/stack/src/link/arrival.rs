@@ -183,11 +183,17 @@ impl From<Refusal> for Disposition {
 
 /// Memory for a frame's payload with its headers restored: two bytes of IPHC may stand for 40
 /// of IPv6, a few for 60 of TCP, one for each address of a source route, and extension headers and
-/// UDP grow a little besides.
+/// UDP grow a little besides. Where TCP's are never compressed, there is room for two IPv6 headers.
 #[derive(Debug)]
 pub(crate) struct Scratch(pub(super) [u8; SCRATCH_LEN]);
 
-const SCRATCH_LEN: usize = PSDU_LEN_MAX + 100 + ROUTING_LEN_MAX;
+const SCRATCH_LEN: usize = PSDU_LEN_MAX + RESTORED_LEN_MAX + ROUTING_LEN_MAX;
+
+const RESTORED_LEN_MAX: usize = if crate::wire::tcphc::IS_SUPPORTED {
+    100
+} else {
+    84
+};
 
 impl Scratch {
     pub(crate) const fn new() -> Self {

@@ -90,13 +90,13 @@ pub fn compress_form(
     contexts: &Contexts,
     out: &mut [u8],
 ) -> Result<Compressed, CompressError> {
-    match compress_headers(packet, forms, link, contexts, 0, out) {
+    match compress_headers(packet, forms, &link, contexts, 0, out) {
         Err(CompressError::Full) if forms.tcp != TcpForm::Compressed => {
             let plain = HeaderForms {
                 tcp: TcpForm::Plain,
                 ..forms
             };
-            compress_headers(packet, plain, link, contexts, NEXT_HEADERS_MAX, out)
+            compress_headers(packet, plain, &link, contexts, NEXT_HEADERS_MAX, out)
         }
         done => done,
     }
@@ -111,7 +111,13 @@ pub(crate) fn compressed_header_len(
     let mut out = [0; ipv6::HEADER_LEN];
     let mut w = Writer::new(&mut out);
     let in_line = Some(header.next_header);
-    let emitted = emit_ipv6(&mut w, header, in_line, Encapsulation::link(link), contexts);
+    let emitted = emit_ipv6(
+        &mut w,
+        header,
+        in_line,
+        &Encapsulation::link(link),
+        contexts,
+    );
     emitted.map_or(ipv6::HEADER_LEN, |()| w.written())
 }
 
@@ -119,7 +125,7 @@ pub(crate) fn compressed_header_len(
 fn compress_headers(
     packet: &[u8],
     forms: HeaderForms,
-    link: LinkPair,
+    link: &LinkPair,
     contexts: &Contexts,
     headers: usize,
     out: &mut [u8],
@@ -135,7 +141,8 @@ fn compress_headers(
     let mut begun = PartlyCompressed {
         header,
         rest: payload,
-        encapsulation: Encapsulation::link(link),
+        encapsulation: Encapsulation::link(*link),
+        #[cfg(all(feature = "rpl", feature = "plain-rpl"))]
         option: None,
         unnumbered: Unnumbered::default(),
     };
@@ -151,7 +158,8 @@ fn compress_headers(
     let mut step = chain.take(header.next_header);
     let in_line = step.is_none().then_some(header.next_header);
     emit_begun(&mut w, &begun, in_line, contexts)?;
-    let mut encapsulation = Encapsulation::ipv6((header.src, header.dst));
+    // Of what follows the header that has just been written.
+    begun.encapsulation = Encapsulation::ipv6((begun.header.src, begun.header.dst));
     while let Some(this) = step {
         step = this
             .next_header
@@ -170,8 +178,8 @@ fn compress_headers(
                 let inner = ipv6::Header::parse_start(bytes);
                 let (inner, _) = inner.map_err(|_| CompressError::Malformed)?;
                 Nhc::Ipv6.emit(&mut w)?;
-                emit_ipv6(&mut w, &inner, in_line, encapsulation, contexts)?;
-                encapsulation = Encapsulation::ipv6((inner.src, inner.dst));
+                emit_ipv6(&mut w, &inner, in_line, &begun.encapsulation, contexts)?;
+                begun.encapsulation = Encapsulation::ipv6((inner.src, inner.dst));
             }
             HeaderKind::Udp(udp) => Nhc::Udp(udp).emit(&mut w)?,
             HeaderKind::Tcp(header) => {
@@ -198,17 +206,23 @@ fn emit_begun(
     next_header: Option<u8>,
     contexts: &Contexts,
 ) -> Result<(), Full> {
-    let behind_ipv6 = next_header.filter(|_| begun.option.is_none());
-    emit_ipv6(w, &begun.header, behind_ipv6, begun.encapsulation, contexts)?;
-    let Some(body) = &begun.option else {
-        return Ok(());
-    };
-    let option = Extension {
-        kind: next_header::HOP_BY_HOP,
+    #[cfg(all(feature = "rpl", feature = "plain-rpl"))]
+    if let Some(body) = &begun.option {
+        emit_ipv6(w, &begun.header, None, &begun.encapsulation, contexts)?;
+        let option = Extension {
+            kind: next_header::HOP_BY_HOP,
+            next_header,
+            body,
+        };
+        return Nhc::Extension(option).emit(w);
+    }
+    emit_ipv6(
+        w,
+        &begun.header,
         next_header,
-        body,
-    };
-    Nhc::Extension(option).emit(w)
+        &begun.encapsulation,
+        contexts,
+    )
 }
 
 /// The headers behind the first one, as far as they can be compressed.
@@ -356,37 +370,37 @@ fn emit_ipv6(
     w: &mut Writer<'_>,
     header: &ipv6::Header,
     next_header: Option<u8>,
-    encapsulation: Encapsulation,
+    encapsulation: &Encapsulation,
     contexts: &Contexts,
 ) -> Result<(), Full> {
-    let src = match header.src == Ipv6Addr::UNSPECIFIED {
-        true => Source::Unspecified,
-        false => Source::Unicast(unicast(&header.src, encapsulation.src, contexts)),
-    };
-    let dst = match header.dst.is_multicast() {
-        true => Destination::Multicast(multicast(&header.dst, contexts)),
-        false => Destination::Unicast(unicast(&header.dst, encapsulation.dst, contexts)),
-    };
-    let header = lowpan_iphc::Header {
+    let mut compressed = lowpan_iphc::Header {
         traffic_class: header.traffic_class,
         flow_label: header.flow_label,
         next_header,
         hop_limit: header.hop_limit,
-        src,
-        dst,
+        src: Source::Unspecified,
+        dst: Destination::Unicast(Unicast::Full(header.dst)),
     };
-    header.emit(w)
+    if header.src != Ipv6Addr::UNSPECIFIED {
+        let src = unicast(&header.src, &encapsulation.src, contexts);
+        compressed.src = Source::Unicast(src);
+    }
+    compressed.dst = match header.dst.is_multicast() {
+        true => Destination::Multicast(multicast(&header.dst, contexts)),
+        false => Destination::Unicast(unicast(&header.dst, &encapsulation.dst, contexts)),
+    };
+    compressed.emit(w)
 }
 
 /// The shortest form of `addr`; of equal ones that without context, then the lowest context,
 /// for context 0 alone costs no identifier. Forms differ by two bytes or more, identifiers
 /// cost one, so source and destination may choose apart.
-fn unicast(addr: &Ipv6Addr, elided: [u8; 8], contexts: &Contexts) -> Unicast {
+fn unicast(addr: &Ipv6Addr, elided: &[u8; 8], contexts: &Contexts) -> Unicast {
     let iid = low_64(*addr);
     let [.., high, low] = iid;
     let short = u16::from_be_bytes([high, low]);
     let forms = [
-        (Iid::Elided, elided),
+        (Iid::Elided, *elided),
         (Iid::Short(short), LinkAddr::Short(short).iid()),
         (Iid::Inline(iid), iid),
     ];

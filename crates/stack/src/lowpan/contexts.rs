@@ -30,6 +30,15 @@ pub struct Routing {
     pub option_type: u8,
 }
 
+#[cfg(feature = "rpl")]
+impl Routing {
+    /// Whether routing headers are written as 6LoRH: always in a build without the feature
+    /// `plain-rpl`, whose motes are in no other DODAG.
+    pub(crate) const fn compresses(&self) -> bool {
+        !cfg!(feature = "plain-rpl") || self.is_compressed
+    }
+}
+
 /// The sixteen contexts of a 6LoWPAN, and what its DODAG settles.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contexts {

@@ -5,7 +5,7 @@
 
 use super::contexts::Contexts;
 use super::restored::{DecompressError, Restored};
-use super::routing::LeadingHeaders;
+use super::routing::{self, LeadingHeaders};
 use super::{First, HeaderForms, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, unabridged};
 use crate::wire::ipv6::{self, next_header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
@@ -100,7 +100,7 @@ fn uncompressed(
         return Err(DecompressError::DatagramSize);
     }
     let mut leading = LeadingHeaders::none();
-    let (next, behind) = leading.take_option(Some(header.next_header), rest);
+    let (next, behind) = routing::take_option(&mut leading, Some(header.next_header), rest);
     let option_len = rest.len() - behind.len();
     header.payload_len = header.payload_len.saturating_sub(option_len as u16);
     header.next_header = next.unwrap_or(header.next_header);
@@ -125,9 +125,9 @@ fn compressed(
     out: &mut [u8],
 ) -> Result<Decompressed, DecompressError> {
     let (mut iphc, mut rest) = lowpan_iphc::Header::parse(bytes)?;
-    (iphc.next_header, rest) = leading.take_option(iphc.next_header, rest);
+    (iphc.next_header, rest) = routing::take_option(leading, iphc.next_header, rest);
     let mut packet = Restored::new(out);
-    leading.restore(&mut packet, (&iphc, rest), link, contexts)?;
+    routing::restore(leading, &mut packet, (&iphc, rest), link, contexts)?;
     let mut more = iphc.next_header.is_none();
     for _ in 0..NEXT_HEADERS_MAX {
         if !more {

@@ -10,11 +10,15 @@ pub mod datagram;
 mod decompress;
 pub mod fragment;
 mod restored;
-#[cfg(feature = "rpl")]
+#[cfg(all(feature = "rpl", feature = "plain-rpl"))]
 mod routing;
 #[cfg(not(feature = "rpl"))]
 #[path = "routing_absent.rs"]
 mod routing;
+#[cfg(all(feature = "rpl", any(test, not(feature = "plain-rpl"))))]
+mod routing_compressed;
+#[cfg(feature = "rpl")]
+mod routing_headers;
 mod tcp_form;
 
 use core::net::Ipv6Addr;
@@ -32,6 +36,8 @@ pub use decompress::{Decompressed, complete_udp_checksum, decompress};
 pub use restored::DecompressError;
 pub use routing::Unnumbered;
 use routing::{numbered, unabridged};
+#[cfg(all(feature = "rpl", not(feature = "plain-rpl")))]
+use routing_compressed as routing;
 pub use tcp_form::TcpForm;
 
 /// The two ends of the hop that a frame takes: interface identifiers derive from them.
@@ -106,6 +112,7 @@ struct PartlyCompressed<'p> {
     /// The addresses from which the packet's own may be elided.
     encapsulation: Encapsulation,
     /// The RPL option that comes next, all that its hop-by-hop header holds.
+    #[cfg(all(feature = "rpl", feature = "plain-rpl"))]
     option: Option<[u8; 6]>,
     /// How many bytes fragment headers do not number; see [`Decompressed::unnumbered`].
     unnumbered: Unnumbered,

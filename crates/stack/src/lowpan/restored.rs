@@ -109,8 +109,8 @@ pub(super) struct Restored<'a> {
     out: &'a mut [u8],
     pub(super) len: usize,
     /// Length fields that wait for the packet's length: where each stands, and from where on
-    /// it counts.
-    lengths: [(usize, usize); LENGTHS_MAX],
+    /// it counts. Of 16 bits, which headers never fill: the call stack is deepest here.
+    lengths: [(u16, u16); LENGTHS_MAX],
     lengths_len: usize,
     /// Source and destination in the innermost IPv6 header.
     pub(super) ends: (Ipv6Addr, Ipv6Addr),
@@ -180,7 +180,7 @@ impl<'a> Restored<'a> {
             .lengths
             .get_mut(self.lengths_len)
             .ok_or(DecompressError::TooManyHeaders)?;
-        *slot = (at, counts_from);
+        *slot = (at as u16, counts_from as u16);
         self.lengths_len += 1;
         Ok(())
     }
@@ -251,11 +251,11 @@ impl<'a> Restored<'a> {
     pub(super) fn fill_lengths(&mut self, total: usize) -> Result<(), DecompressError> {
         for (at, counts_from) in self.lengths.iter().take(self.lengths_len) {
             let len = total
-                .checked_sub(*counts_from)
+                .checked_sub(usize::from(*counts_from))
                 .and_then(|len| u16::try_from(len).ok())
                 .ok_or(DecompressError::DatagramSize)?;
             copy(
-                self.out.get_mut(*at..).unwrap_or_default(),
+                self.out.get_mut(usize::from(*at)..).unwrap_or_default(),
                 &len.to_be_bytes(),
             );
         }

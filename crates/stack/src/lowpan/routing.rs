@@ -8,8 +8,8 @@
 //!   header behind them is the inner one, or has the source route's last address as destination;
 //! - otherwise ordinary extension headers, the RPL option first.
 //!
-//! Place: [`begin`] is the first step of compression; [`LeadingHeaders`] is what decompression
-//! finds first. Headers that 6LoRH cannot express are sent as ordinary extension headers: a source
+//! Place: [`begin`] is the first step of compression, [`restore`] that of decompression. In a build
+//! with RPL but without the feature `plain-rpl`, `routing_compressed` stands here. Headers that 6LoRH cannot express are sent as ordinary extension headers: a source
 //! route that is too long or not the root's, an outer header that has a flow label or another
 //! traffic class than its packet.
 //! Left out: the meaning of routes; the visited addresses of a route, which 6LoRH does not keep.
@@ -20,39 +20,19 @@ use core::net::Ipv6Addr;
 
 use super::contexts::{Contexts, low_64};
 use super::restored::{DecompressError, Restored, header_of};
+pub use super::routing_headers::Unnumbered;
+pub(super) use super::routing_headers::{
+    LeadingHeaders, OPTION_LEN, RecordRouting, numbered, unabridged,
+};
+use super::routing_headers::{encapsulation, implied, mark};
 use super::{Encapsulation, LinkPair, PartlyCompressed};
 use crate::limits::ROUTE_HOPS_MAX;
 use crate::wire::cursor::{Full, Writer};
-use crate::wire::ipv6::{self, Ecn, next_header};
+use crate::wire::ipv6::{self, next_header};
 use crate::wire::lorh::{self, RoutingHeaders};
-use crate::wire::rpl_option::{self, Rpi};
+use crate::wire::rpl_option::Rpi;
 use crate::wire::source_route::{self, SourceRoute};
-use crate::wire::{lowpan_iphc, lowpan_nhc, same};
-
-/// Bytes of a packet that fragment headers do not number, less those that they number beside; where
-/// the feature `rpl` is off, nothing.
-pub type Unnumbered = i16;
-
-/// How many of the first `len` bytes of a packet fragment headers number.
-pub(super) const fn numbered(len: usize, unnumbered: Unnumbered) -> usize {
-    shifted(len, -(unnumbered as isize))
-}
-
-/// How many bytes of a packet end where fragment headers count `numbered`: undoes [`numbered`].
-pub(super) const fn unabridged(numbered: usize, unnumbered: Unnumbered) -> usize {
-    shifted(numbered, unnumbered as isize)
-}
-
-/// `len` and `by` together, of which both are lengths of a packet's parts; none are below zero.
-const fn shifted(len: usize, by: isize) -> usize {
-    match len.wrapping_add_signed(by) {
-        len if len > isize::MAX as usize => 0,
-        len => len,
-    }
-}
-
-/// Bytes of hop-by-hop options that hold the RPL option alone.
-pub(super) const OPTION_LEN: usize = rpl_option::HEADER_LEN;
+use crate::wire::{lowpan_iphc, lowpan_nhc};
 
 /// Addresses that a packet visits, in order.
 #[derive(Clone, Copy)]
@@ -94,7 +74,7 @@ pub(super) fn begin(
     let Some(routing) = contexts.routing() else {
         return Ok(());
     };
-    if !routing.is_compressed {
+    if !routing.compresses() {
         if let Some(rpi) = rpi {
             let [_, _, option @ ..] = rpi.header(0, routing.option_type);
             begun.option = Some(option);
@@ -120,7 +100,8 @@ pub(super) fn begin(
         if path.is_tunnel {
             let outer = &begun.header;
             lorh::emit_tunnel(w, outer.hop_limit, &outer.src, &routing.root)?;
-            begun.encapsulation = path.encapsulation(&outer.src, begun.encapsulation);
+            let ends = (&outer.src, &path.end);
+            begun.encapsulation = encapsulation(ends, &path.header, begun.encapsulation);
         }
         begun.header = path.header;
         begun.unnumbered = path.len as i16;
@@ -202,177 +183,90 @@ impl<'p> Path<'p> {
         }
         Some(path)
     }
+}
 
-    /// The addresses from which the inner addresses may be elided. An address is elided only if it
-    /// follows both from the outer header (RFC 8138 §5.2.3) and from the link addresses, because
-    /// implementations differ in which of these they use.
-    fn encapsulation(&self, src: &Ipv6Addr, link: Encapsulation) -> Encapsulation {
-        let both = |link: [u8; 8], outer: &Ipv6Addr, inner: &Ipv6Addr| {
-            if same(&low_64(*outer), &link) {
-                return link;
-            }
-            // A value that matches no inner address, so that it is not elided.
-            let mut other = low_64(*inner);
-            for byte in &mut other {
-                *byte = !*byte;
-            }
-            other
-        };
-        Encapsulation {
-            src: both(link.src, src, &self.header.src),
-            dst: both(link.dst, &self.end, &self.header.dst),
+/// Moves the RPL option to `leading` if it follows an IPv6 header directly, in a hop-by-hop options
+/// header of its own, compressed or in line. `next_header`: the next header, if in line; `rest`: the
+/// following bytes. Returns both as they are without the option.
+pub(super) fn take_option<'b>(
+    leading: &mut LeadingHeaders<'_>,
+    next_header: Option<u8>,
+    rest: &'b [u8],
+) -> (Option<u8>, &'b [u8]) {
+    let found = match next_header {
+        Some(next_header::HOP_BY_HOP) => in_line(rest),
+        None => compressed(rest),
+        _ => None,
+    };
+    // An option after 6LoRH headers, or in an inner packet, belongs to another node, and stays.
+    match found {
+        Some((rpi, next_header, behind)) if leading.len() == 0 => {
+            leading.headers.rpi = Some(rpi);
+            leading.unnumbered = -(OPTION_LEN as i16);
+            (next_header, behind)
         }
+        _ => (next_header, rest),
     }
 }
 
-/// The destination of an outer header that omits it: for a packet that goes up it is the root (RFC
-/// 8138 §7).
-fn implied<'a>(rpi: Option<Rpi>, inner: &'a Ipv6Addr, root: &'a Ipv6Addr) -> &'a Ipv6Addr {
-    match rpi {
-        Some(Rpi { down: true, .. }) => inner,
-        _ => root,
-    }
-}
-
-/// Takes a mark of congestion over from the outer header; `None` where their traffic classes differ
-/// otherwise, or the inner packet may not be marked.
-fn mark(inner: &mut ipv6::Header, outer: ipv6::TrafficClass) -> Option<()> {
-    let is_new_mark = outer.ecn() == Ecn::Ce
-        && inner.traffic_class.ecn() != Ecn::NotEct
-        && outer.dscp() == inner.traffic_class.dscp();
-    if is_new_mark {
-        inner.traffic_class = outer;
-    }
-    (inner.traffic_class == outer).then_some(())
-}
-
-/// Routing headers ahead of a compressed IPv6 header, or none.
-pub(super) struct LeadingHeaders<'a> {
-    headers: RoutingHeaders<'a>,
-    /// Bytes read, the page included.
-    len: usize,
-    unnumbered: i16,
-}
-
-impl<'a> LeadingHeaders<'a> {
-    /// No routing headers: the compressed IPv6 header comes first.
-    pub(super) fn none() -> Self {
-        Self {
-            headers: RoutingHeaders::default(),
-            len: 0,
-            unnumbered: 0,
+/// Restores the first IPv6 header, with the routing headers from before it: `leading`. `iphc`: that
+/// header, compressed; `rest`: the bytes after it.
+#[inline(never)]
+pub(super) fn restore(
+    leading: &mut LeadingHeaders<'_>,
+    packet: &mut Restored<'_>,
+    (iphc, rest): (&lowpan_iphc::Header, &[u8]),
+    link: LinkPair,
+    contexts: &Contexts,
+) -> Result<(), DecompressError> {
+    let link = Encapsulation::link(link);
+    let mut hops = Hops::NONE;
+    let Some(tunnel) = &leading.headers.tunnel else {
+        if leading.headers.segments.is_empty() {
+            return packet.iphc((iphc, rest), link, contexts);
         }
-    }
-
-    /// Reads the routing headers at the start of `bytes`, the page first; returns them and what
-    /// follows.
-    pub(super) fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), DecompressError> {
-        let behind_page = bytes.get(1..).unwrap_or_default();
-        let (headers, rest) = RoutingHeaders::parse(behind_page).map_err(DecompressError::Lorh)?;
-        let leading = Self {
-            headers,
-            len: bytes.len() - rest.len(),
-            unnumbered: 0,
-        };
-        Ok((leading, rest))
-    }
-
-    /// Length of the routing headers, the page's byte included.
-    pub(super) const fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(super) const fn rpi(&self) -> Option<Rpi> {
-        self.headers.rpi
-    }
-
-    pub(super) const fn unnumbered(&self) -> i16 {
-        self.unnumbered
-    }
-
-    /// Removes the RPL option if it follows an IPv6 header directly, in a hop-by-hop options header
-    /// of its own, compressed or in line. `next_header`: the next header, if in line; `rest`: the
-    /// following bytes. Returns both as they are without the option.
-    pub(super) fn take_option<'b>(
-        &mut self,
-        next_header: Option<u8>,
-        rest: &'b [u8],
-    ) -> (Option<u8>, &'b [u8]) {
-        let found = match next_header {
-            Some(next_header::HOP_BY_HOP) => in_line(rest),
-            None => compressed(rest),
-            _ => None,
-        };
-        // An option after 6LoRH headers, or in an inner packet, belongs to another node, and stays.
-        match found {
-            Some((rpi, next_header, behind)) if self.len == 0 => {
-                self.headers.rpi = Some(rpi);
-                self.unnumbered = -(OPTION_LEN as i16);
-                (next_header, behind)
-            }
-            _ => (next_header, rest),
+        let mut header = header_of(iphc, rest, link, contexts)?;
+        let end = header.dst;
+        put_hops(&leading.headers, &header.src, &mut hops)?;
+        // The destination may also stand at the route's end.
+        if hops.as_slice().last() != Some(&end) {
+            hops.push(&end).ok_or(DecompressError::RouteLength)?;
         }
+        leading.unnumbered = put_routed(packet, &mut header, &hops)?;
+        packet.is_routed = leading.unnumbered != 0;
+        packet.ends = (header.src, end);
+        return Ok(());
+    };
+    let routing = contexts.routing().ok_or(DecompressError::NoRoot)?;
+    let src = tunnel.encapsulator(&routing.root);
+    put_hops(&leading.headers, &src, &mut hops)?;
+    let is_down = leading.headers.rpi.is_some_and(|rpi| rpi.down);
+    let end = match hops.as_slice().last() {
+        // The inner header names it.
+        None if is_down => None,
+        None => Some(&routing.root),
+        last => last,
+    };
+    let encapsulation = Encapsulation {
+        src: low_64(src),
+        dst: end.map_or(link.dst, |end| low_64(*end)),
+    };
+    let inner = header_of(iphc, rest, encapsulation, contexts)?;
+    if hops.len == 0 {
+        let dst = if is_down { &inner.dst } else { &routing.root };
+        hops.push(dst).ok_or(DecompressError::RouteLength)?;
     }
-
-    /// Restores the first IPv6 header, with the routing headers from before it. `iphc`: that
-    /// header, compressed; `rest`: the bytes after it.
-    #[inline(never)]
-    pub(super) fn restore(
-        &mut self,
-        packet: &mut Restored<'_>,
-        (iphc, rest): (&lowpan_iphc::Header, &[u8]),
-        link: LinkPair,
-        contexts: &Contexts,
-    ) -> Result<(), DecompressError> {
-        let link = Encapsulation::link(link);
-        let mut hops = Hops::NONE;
-        let Some(tunnel) = &self.headers.tunnel else {
-            if self.headers.segments.is_empty() {
-                return packet.iphc((iphc, rest), link, contexts);
-            }
-            let mut header = header_of(iphc, rest, link, contexts)?;
-            let end = header.dst;
-            put_hops(&self.headers, &header.src, &mut hops)?;
-            // The destination may also stand at the route's end.
-            if hops.as_slice().last() != Some(&end) {
-                hops.push(&end).ok_or(DecompressError::RouteLength)?;
-            }
-            self.unnumbered = put_routed(packet, &mut header, &hops)?;
-            packet.is_routed = self.unnumbered != 0;
-            packet.ends = (header.src, end);
-            return Ok(());
-        };
-        let routing = contexts.routing().ok_or(DecompressError::NoRoot)?;
-        let src = tunnel.encapsulator(&routing.root);
-        put_hops(&self.headers, &src, &mut hops)?;
-        let is_down = self.headers.rpi.is_some_and(|rpi| rpi.down);
-        let end = match hops.as_slice().last() {
-            // The inner header names it.
-            None if is_down => None,
-            None => Some(&routing.root),
-            last => last,
-        };
-        let encapsulation = Encapsulation {
-            src: low_64(src),
-            dst: end.map_or(link.dst, |end| low_64(*end)),
-        };
-        let inner = header_of(iphc, rest, encapsulation, contexts)?;
-        if hops.len == 0 {
-            let dst = if is_down { &inner.dst } else { &routing.root };
-            hops.push(dst).ok_or(DecompressError::RouteLength)?;
-        }
-        let mut outer = ipv6::Header {
-            traffic_class: inner.traffic_class,
-            flow_label: 0,
-            payload_len: 0,
-            next_header: next_header::IPV6,
-            hop_limit: tunnel.hop_limit,
-            src,
-            dst: Ipv6Addr::UNSPECIFIED,
-        };
-        self.unnumbered = put_routed(packet, &mut outer, &hops)? + ipv6::HEADER_LEN as i16;
-        packet.ipv6(&inner)
-    }
+    let mut outer = ipv6::Header {
+        traffic_class: inner.traffic_class,
+        flow_label: 0,
+        payload_len: 0,
+        next_header: next_header::IPV6,
+        hop_limit: tunnel.hop_limit,
+        src,
+        dst: Ipv6Addr::UNSPECIFIED,
+    };
+    leading.unnumbered = put_routed(packet, &mut outer, &hops)? + ipv6::HEADER_LEN as i16;
+    packet.ipv6(&inner)
 }
 
 /// Appends the hops of the source route in `headers`. `reference`: the address that the first one
@@ -434,49 +328,4 @@ fn compressed(rest: &[u8]) -> Option<(Rpi, Option<u8>, &[u8])> {
     };
     let (_, rpi) = Rpi::parse(&[0, 0, a, b, c, d, e, f])?;
     Some((rpi, next_header, behind))
-}
-
-/// The routing of a first fragment, as a record keeps it. Nothing: all zeros, so that a static
-/// record costs no flash.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RecordRouting {
-    /// The RPL option's flags, and [`HAS_RPI`] where there is one.
-    flags: u8,
-    instance: u8,
-    sender_rank: u16,
-    unnumbered: i16,
-}
-
-/// A bit that no flag of an RPL option takes.
-const HAS_RPI: u8 = 1;
-
-impl RecordRouting {
-    pub(super) const NOTHING: Self = Self {
-        flags: 0,
-        instance: 0,
-        sender_rank: 0,
-        unnumbered: 0,
-    };
-
-    pub(super) fn of(rpi: Option<Rpi>, unnumbered: i16) -> Self {
-        let mut kept = Self {
-            unnumbered,
-            ..Self::NOTHING
-        };
-        if let Some(rpi) = rpi {
-            kept.flags = rpi.flags() | HAS_RPI;
-            kept.instance = rpi.instance;
-            kept.sender_rank = rpi.sender_rank;
-        }
-        kept
-    }
-
-    pub(super) fn rpi(self) -> Option<Rpi> {
-        let has_rpi = self.flags & HAS_RPI != 0;
-        has_rpi.then(|| Rpi::of(self.flags, self.instance, self.sender_rank))
-    }
-
-    pub(super) const fn unnumbered(self) -> i16 {
-        self.unnumbered
-    }
 }

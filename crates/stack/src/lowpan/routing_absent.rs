@@ -51,24 +51,24 @@ impl LeadingHeaders<'_> {
     pub(super) const fn unnumbered(&self) -> Unnumbered {
         Unnumbered(())
     }
+}
 
-    pub(super) const fn take_option<'b>(
-        &mut self,
-        next_header: Option<u8>,
-        rest: &'b [u8],
-    ) -> (Option<u8>, &'b [u8]) {
-        (next_header, rest)
-    }
+pub(super) const fn take_option<'b>(
+    _: &mut LeadingHeaders<'_>,
+    next_header: Option<u8>,
+    rest: &'b [u8],
+) -> (Option<u8>, &'b [u8]) {
+    (next_header, rest)
+}
 
-    pub(super) fn restore(
-        &mut self,
-        packet: &mut Restored<'_>,
-        iphc: (&lowpan_iphc::Header, &[u8]),
-        link: LinkPair,
-        contexts: &Contexts,
-    ) -> Result<(), DecompressError> {
-        packet.iphc(iphc, Encapsulation::link(link), contexts)
-    }
+pub(super) fn restore(
+    _: &mut LeadingHeaders<'_>,
+    packet: &mut Restored<'_>,
+    iphc: (&lowpan_iphc::Header, &[u8]),
+    link: LinkPair,
+    contexts: &Contexts,
+) -> Result<(), DecompressError> {
+    packet.iphc(iphc, Encapsulation::link(link), contexts)
 }
 
 /// The routing of a first fragment, as a record keeps it: nothing.

@@ -12,7 +12,7 @@ use crate::link::{Arrival, Class, Event, Hop, Link, Scratch};
 use crate::time::Instant;
 use crate::wire::icmpv6::{self, Message};
 use crate::wire::ipv6::{self, Header, next_header};
-use crate::wire::{source_route, tcp, udp};
+use crate::wire::{route_form, tcp, udp};
 
 impl<'m> Node<'m> {
     /// Deals with what waited for its acknowledgement to leave.
@@ -117,7 +117,7 @@ impl<'m> Node<'m> {
         now: Instant,
     ) {
         if IS_RELAY && let Disposition::Route(next) = classified.disposition {
-            source_route::advance(packet);
+            route_form::advance(packet);
             hop.is_routed = true;
             classified.disposition = Disposition::Forward(next);
         }

@@ -14,6 +14,7 @@ use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
 use crate::wire::ndp::PrefixInformation;
+use crate::wire::rpl::configuration::COMPRESSED;
 use crate::wire::rpl::{Configuration, Dio, Dis, RplOption, RplOptions, mode};
 
 /// The options of a DIO.
@@ -540,14 +541,15 @@ const REQUEST_SPREADS_FOR: u32 = 57;
 /// minutes, in ticks.
 const REQUEST_COUNTS_FOR: u32 = 286;
 
-/// A configuration that the timers and ranks here can follow.
+/// A configuration that the timers, ranks and headers here can follow.
 fn check(configuration: &Configuration, dio: &Dio<'_>) -> Result<(), MessageDrop> {
     if dio.mode > mode::STORING_WITH_MULTICAST {
         return Err(MessageDrop::BadMode);
     }
     let is_legal = configuration.min_hop_rank_increase > 0
         && configuration.lifetime_unit_s > 0
-        && configuration.default_lifetime > 0;
+        && configuration.default_lifetime > 0
+        && (cfg!(feature = "plain-rpl") || configuration.flags & COMPRESSED != 0);
     is_legal
         .then_some(())
         .ok_or(MessageDrop::BadConfiguration)?;

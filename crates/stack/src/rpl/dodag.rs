@@ -149,7 +149,10 @@ impl Root {
             preference: 0,
             grounded: true,
             has_metrics: self.has_metrics,
-            configuration: self.configuration,
+            configuration: Configuration {
+                flags: self.configuration.flags | ALWAYS,
+                ..self.configuration
+            },
             prefix: Some(PrefixInformation {
                 prefix_len: 64,
                 on_link: false,
@@ -162,6 +165,13 @@ impl Root {
         }
     }
 }
+
+/// Flags that a DODAG of this build has: without the feature `plain-rpl` there are no other headers.
+#[cfg(feature = "root")]
+const ALWAYS: u8 = match cfg!(feature = "plain-rpl") {
+    true => 0,
+    false => configuration::COMPRESSED,
+};
 
 /// A whole rank, of one transmission at least.
 const RANK_UNIT: u16 = 256;

@@ -321,6 +321,22 @@ impl<'a> Extensions<'a> {
     }
 }
 
+/// The routing header of a packet, where it is the first extension header or follows the hop-by-hop
+/// options: its offset in `rest`, the bytes after the fixed header, and its own bytes.
+#[cfg(feature = "rpl")]
+pub(crate) fn routing_header_in(next_header: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
+    let mut walk = Extensions::new(next_header, rest);
+    loop {
+        let at = rest.len() - walk.rest().len();
+        let extension = walk.next().ok()??;
+        match extension.kind {
+            next_header::ROUTING => return Some((at, extension.bytes)),
+            next_header::HOP_BY_HOP => {}
+            _ => return None,
+        }
+    }
+}
+
 /// Whether `next_header` is an extension header that can be walked over.
 pub(crate) const fn is_extension(next_header: u8) -> bool {
     matches!(

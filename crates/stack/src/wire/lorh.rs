@@ -24,7 +24,6 @@ use core::net::Ipv6Addr;
 
 use super::cursor::{Full, Reader, Truncated, Writer, copy};
 use super::rpl_option::Rpi;
-use super::source_route::common_bytes;
 
 /// The dispatch of page 1 (RFC 8025 §3), in front of the routing headers.
 pub const PAGE_1: u8 = 0xf1;
@@ -69,17 +68,115 @@ impl<'a> Segments<'a> {
     /// The addresses in order. `reference`: the encapsulator's address, or without a tunnel the
     /// source of the packet.
     pub fn iter(&self, reference: Ipv6Addr) -> impl Iterator<Item = Ipv6Addr> + Clone + use<'a> {
-        let (mut headers, mut addrs) = (Reader::new(self.0), Reader::new(&[]));
-        let (mut size, mut addr) = (0, reference);
-        core::iter::from_fn(move || {
-            while addrs.is_empty() {
-                if let RoutingHeader::Segments { each, bytes } = split(&mut headers).ok()?? {
-                    (size, addrs) = (each, Reader::new(bytes));
-                }
+        let (mut steps, mut addr) = (self.steps(), reference);
+        core::iter::from_fn(move || steps.next(&mut addr).then_some(addr))
+    }
+
+    /// Those in `bytes`, which were read once already; of other bytes it is what they happen to
+    /// hold.
+    #[cfg(any(test, not(feature = "plain-rpl")))]
+    pub(crate) const fn in_bytes(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The headers that hold them.
+    #[cfg(any(test, not(feature = "plain-rpl")))]
+    pub(crate) const fn bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// As [`Self::iter`].
+    pub(crate) const fn steps(&self) -> Steps<'a> {
+        Steps {
+            headers: Reader::new(self.0),
+            addrs: Reader::new(&[]),
+            size: 0,
+        }
+    }
+
+    /// Appends them from number `from` on, where 0 is the first. `addr`: that one; `reference`: as
+    /// in [`Self::iter`]. Only this address is written anew, because the others count on the
+    /// addresses before them, which stay. Where there are none, `addr` alone is the list.
+    ///
+    /// # Errors
+    /// [`Full`] when they do not fit.
+    #[cfg(any(test, not(feature = "plain-rpl")))]
+    pub(crate) fn emit_from(
+        &self,
+        w: &mut Writer<'_>,
+        from: usize,
+        (reference, addr): (&Ipv6Addr, &Ipv6Addr),
+    ) -> Result<(), Full> {
+        let own = kind_of(reference, addr);
+        let octets = addr.octets();
+        let tail = octets.get(16 - (1 << own)..).unwrap_or_default();
+        let mut headers = Reader::new(self.0);
+        let (mut skipped, mut left, mut behind) = (from + 1, (own, 0), &[][..]);
+        while let Some((kind, bytes)) = list(&mut headers) {
+            let count = bytes.len() >> kind;
+            if let Some(count) = count.checked_sub(skipped) {
+                left = (kind, count as u8);
+                behind = bytes.get(skipped << kind..).unwrap_or_default();
+                break;
             }
-            addr = coalesced(&addr, addrs.slice(size).ok()?);
-            Some(addr)
-        })
+            skipped -= count;
+        }
+        let (kind, left) = left;
+        // Those of its own list stay in one with it where they are as long.
+        let is_split = kind != own && left > 0;
+        w.put(&[CRITICAL | if is_split { 0 } else { left }, own])?;
+        w.put(tail)?;
+        if is_split {
+            w.put(&[CRITICAL | (left - 1), kind])?;
+        }
+        w.put(behind)?;
+        w.put(headers.rest())
+    }
+}
+
+/// A walk along segments.
+#[derive(Clone)]
+pub(crate) struct Steps<'a> {
+    headers: Reader<'a>,
+    /// Of the list that is being read.
+    addrs: Reader<'a>,
+    size: usize,
+}
+
+impl Steps<'_> {
+    /// Makes the next address of the one before it: of the reference at first. False, and the
+    /// address stays, where there is no further one.
+    // Not inlined: each walk is a caller, and one copy saves flash.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    pub(crate) fn next(&mut self, addr: &mut Ipv6Addr) -> bool {
+        while self.addrs.is_empty() {
+            let Some((kind, bytes)) = list(&mut self.headers) else {
+                return false;
+            };
+            (self.size, self.addrs) = (1 << kind, Reader::new(bytes));
+        }
+        let Ok(tail) = self.addrs.slice(self.size) else {
+            return false;
+        };
+        *addr = coalesced(addr, tail);
+        true
+    }
+}
+
+/// The next list of addresses among headers that were read once already: its type and its bytes.
+fn list<'a>(headers: &mut Reader<'a>) -> Option<(u8, &'a [u8])> {
+    loop {
+        let [first, kind] = headers.array().ok()?;
+        let len = usize::from(first & LEN_MASK);
+        match first & !LEN_MASK {
+            ELECTIVE => {
+                headers.slice(len).ok()?;
+            }
+            CRITICAL if kind <= kind::SRH_MAX => {
+                return Some((kind, headers.slice((len + 1) << kind).ok()?));
+            }
+            _ => return None,
+        }
     }
 }
 
@@ -144,10 +241,7 @@ pub const fn is_routing_header(first: u8) -> bool {
 
 enum RoutingHeader<'a> {
     /// A list of addresses, each elided to `each` bytes (SRH-6LoRH, RFC 8138 §5).
-    Segments {
-        each: usize,
-        bytes: &'a [u8],
-    },
+    Segments,
     Rpi(Rpi),
     Tunnel(Tunnel<'a>),
     /// Elective, and of an unknown type.
@@ -176,10 +270,10 @@ fn split<'a>(r: &mut Reader<'a>) -> Result<Option<RoutingHeader<'a>>, ParseError
                 _ => RoutingHeader::Skipped,
             }
         }
-        0..=kind::SRH_MAX => RoutingHeader::Segments {
-            each: 1 << kind,
-            bytes: r.slice((len + 1) << kind)?,
-        },
+        0..=kind::SRH_MAX => {
+            r.slice((len + 1) << kind)?;
+            RoutingHeader::Segments
+        }
         kind::RPI => {
             let is_global_0 = first & INSTANCE_ELIDED != 0;
             let instance = if is_global_0 { 0 } else { r.u8()? };
@@ -204,7 +298,7 @@ impl<'a> RoutingHeaders<'a> {
         while let Some(header) = split(&mut r)? {
             let is_first = headers.rpi.is_none() && headers.tunnel.is_none();
             match header {
-                RoutingHeader::Segments { .. } if is_first => {
+                RoutingHeader::Segments if is_first => {
                     let end = bytes.len() - r.len();
                     headers.segments = Segments(bytes.get(..end).unwrap_or_default());
                 }
@@ -276,6 +370,12 @@ fn kind_of(before: &Ipv6Addr, addr: &Ipv6Addr) -> u8 {
         5..=8 => 3,
         _ => 4,
     }
+}
+
+/// Leading bytes that two addresses share.
+pub(super) fn common_bytes(a: &Ipv6Addr, b: &Ipv6Addr) -> usize {
+    let (a, b) = (a.octets(), b.octets());
+    a.iter().zip(&b).take_while(|(a, b)| a == b).count()
 }
 
 /// Appends the RPL option.

@@ -206,6 +206,7 @@ impl Header {
     ///
     /// # Errors
     /// [`Full`] when it does not fit.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let (src_bits, src_context) = self.src.mode();
         let (dst_bits, dst_context) = self.dst.mode();

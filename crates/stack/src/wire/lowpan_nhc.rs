@@ -99,10 +99,10 @@ impl From<Truncated> for ParseError {
 }
 
 /// First byte of compressed hop-by-hop options, with the next header in line.
-#[cfg(feature = "rpl")]
+#[cfg(all(feature = "rpl", feature = "plain-rpl"))]
 pub(crate) const HOP_BY_HOP: u8 = EXTENSION;
 /// The same, with the next header compressed, too.
-#[cfg(feature = "rpl")]
+#[cfg(all(feature = "rpl", feature = "plain-rpl"))]
 pub(crate) const HOP_BY_HOP_AND_NHC: u8 = EXTENSION | 1;
 
 const EXTENSION: u8 = 0b1110_0000;

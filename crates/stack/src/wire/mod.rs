@@ -116,6 +116,8 @@ pub mod source_route;
 #[cfg(not(feature = "rpl"))]
 #[path = "source_route_absent.rs"]
 pub(crate) mod source_route;
+#[cfg(all(feature = "rpl", any(test, not(feature = "plain-rpl"))))]
+pub(crate) mod source_route_compressed;
 pub mod tcp;
 pub mod tcphc;
 #[cfg(feature = "tcple")]
@@ -124,3 +126,8 @@ pub mod udp;
 
 pub use link_addr::LinkAddr;
 pub(crate) use link_addr::same;
+/// The form of source routes in the memory of this build.
+#[cfg(any(not(feature = "rpl"), feature = "plain-rpl"))]
+pub(crate) use source_route as route_form;
+#[cfg(all(feature = "rpl", not(feature = "plain-rpl")))]
+pub(crate) use source_route_compressed as route_form;

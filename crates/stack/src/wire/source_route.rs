@@ -20,6 +20,7 @@ use core::net::Ipv6Addr;
 
 use super::cursor::{Full, Reader, Truncated, Writer, copy};
 use super::ipv6;
+use super::lorh::common_bytes;
 
 /// Routing type of RPL's source routing header (RFC 6554 §3).
 pub const TYPE: u8 = 3;
@@ -153,6 +154,23 @@ impl<'a> SourceRoute<'a> {
         (1..=route.len()).filter_map(move |index| route.addr(index, &dst))
     }
 
+    /// As [`Self::next`], of the packet with this header.
+    #[cfg(feature = "plain-rpl")]
+    pub(crate) fn next_of(&self, header: &ipv6::Header) -> Option<Ipv6Addr> {
+        self.next(&header.dst)
+    }
+
+    /// Whether `is_so` is true of any address, visited or not, but that at which the packet with this
+    /// header is.
+    #[cfg(feature = "plain-rpl")]
+    pub(crate) fn any_other(
+        &self,
+        header: &ipv6::Header,
+        is_so: impl Fn(&Ipv6Addr) -> bool,
+    ) -> bool {
+        self.addrs(header.dst).any(|addr| is_so(&addr))
+    }
+
     /// The index of the address that the packet visits next.
     fn next_index(&self) -> Option<usize> {
         let visited = self.len().checked_sub(self.segments_left.into())?;
@@ -176,16 +194,13 @@ impl<'a> SourceRoute<'a> {
 /// header; `rest`: the bytes after it. Returns the offset of the routing header in `rest`, and its
 /// bytes.
 pub fn header_in(next_header: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
-    let mut walk = ipv6::Extensions::new(next_header, rest);
-    loop {
-        let at = rest.len() - walk.rest().len();
-        let extension = walk.next().ok()??;
-        match extension.kind {
-            ipv6::next_header::ROUTING => return Some((at, extension.bytes)),
-            ipv6::next_header::HOP_BY_HOP => {}
-            _ => return None,
-        }
-    }
+    ipv6::routing_header_in(next_header, rest)
+}
+
+/// Whether a routing header of this type is a source route.
+#[cfg(feature = "plain-rpl")]
+pub(crate) const fn is_source_route(kind: u8) -> bool {
+    kind == TYPE
 }
 
 /// Sends a packet on to its next segment, in place: exchanges its destination for the next
@@ -310,12 +325,6 @@ pub fn emit(
 
 /// As many bytes can be elided: four bits say so, and one byte of each address is always there.
 const CMPR_MAX: usize = 15;
-
-/// Leading bytes that two addresses share.
-pub(super) fn common_bytes(a: &Ipv6Addr, b: &Ipv6Addr) -> usize {
-    let (a, b) = (a.octets(), b.octets());
-    a.iter().zip(&b).take_while(|(a, b)| a == b).count()
-}
 
 #[cfg(test)]
 mod tests {

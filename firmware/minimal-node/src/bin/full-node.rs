@@ -1,7 +1,7 @@
 //! A mote with all parts of Motet at once: TCP with compressed headers, RPL, a key, conditional
 //! immediate transmission, its own pace, both sides of sleep, and a second link over Bluetooth LE
-//! with TCPlE. `cargo xtask sizes` measures its image. Left out: what border routers have, and
-//! Thread's networks.
+//! with TCPlE. `cargo xtask sizes` measures its image. Left out: what border routers have, RPL's
+//! headers as IPv6 has them among it, and Thread's networks.
 #![no_std]
 #![no_main]
 

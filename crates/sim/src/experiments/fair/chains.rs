@@ -159,7 +159,6 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
 mod tests {
     use super::*;
     use crate::experiments::metric::GOODPUT;
-    use crate::experiments::traffic::Traffic;
 
     /// The shortest chain carries something, and requests are answered, sooner with compressed headers
     /// once the mote's first two minutes are over.

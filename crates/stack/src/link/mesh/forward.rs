@@ -17,7 +17,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
 use crate::wire::ipv6::{Ecn, ecn_of, mark_congestion};
 use crate::wire::rpl_option::Rpi;
-use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag, source_route};
+use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag, route_form};
 
 /// How long a fragment waits in the radio for the next one that its sender has promised: some six
 /// frame times, and longer than the time between two frames on a chain of one channel.
@@ -112,7 +112,7 @@ impl Mesh<'_> {
         let hop_limit = *piece.get(ipv6::HOP_LIMIT_AT)?;
         ipv6::count_down(piece);
         if is_routed {
-            source_route::advance(piece);
+            route_form::advance(piece);
         }
         let mut first = headers.first(piece);
         first.forms.rpi = option;
@@ -123,7 +123,7 @@ impl Mesh<'_> {
             &[hop_limit],
         );
         if is_routed {
-            source_route::retreat(piece);
+            route_form::retreat(piece);
         }
         len.ok()
     }

@@ -18,10 +18,12 @@ use crate::link::arrival::Sent;
 use crate::lowpan::{Contexts, Routing};
 use crate::mac::Outcome;
 use crate::wire::LinkAddr;
-use crate::wire::cursor::{Writer, copy};
+#[cfg(feature = "root")]
+use crate::wire::cursor::Writer;
+use crate::wire::cursor::copy;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header};
+use crate::wire::route_form;
 use crate::wire::rpl_option::Rpi;
-use crate::wire::source_route;
 
 /// A mesh link's notes for RPL.
 #[derive(Debug, Default)]
@@ -70,7 +72,7 @@ impl State {
     pub(super) fn settle(&mut self, routing: Option<&Routing>, hops: u8) {
         self.overhead = match routing {
             None => Overhead::default(),
-            Some(routing) if routing.is_compressed => Overhead {
+            Some(routing) if routing.compresses() => Overhead {
                 up: (OPTION_LORH_LEN, 0),
                 down: (LORH_LEN.saturating_add(hops).saturating_add(HOPS_SPARE), 0),
             },
@@ -100,7 +102,7 @@ const STEPS_LEN: u8 = 8;
 
 /// How many hops a packet still has to go that follows its source route from here.
 pub(super) fn hops_left(packet: &[u8]) -> u8 {
-    let left = packet.get(HEADER_LEN + source_route::SEGMENTS_LEFT_AT);
+    let left = packet.get(HEADER_LEN + route_form::SEGMENTS_LEFT_AT);
     left.copied().unwrap_or_default()
 }
 
@@ -176,7 +178,7 @@ impl InsertedHeaders {
     /// the routing headers of RFC 8138 it does not.
     pub(super) fn grows(&self, contexts: &Contexts) -> bool {
         let routing = contexts.routing();
-        self.is_long() && !routing.is_some_and(|routing| routing.is_compressed)
+        self.is_long() && !routing.is_some_and(Routing::compresses)
     }
 
     /// How many hops the packet has to go, if it goes down.
@@ -257,12 +259,15 @@ fn put(
         true => next_header::IPV6,
         false => header.next_header,
     };
+    let src = match is_tunnel {
+        true => ip.source_for(first, id)?,
+        false => header.src,
+    };
     let mut route = [0; ROUTING_LEN_MAX];
-    let mut w = Writer::new(&mut route);
-    if !rest.is_empty() {
-        source_route::emit(&mut w, inner, first, rest).ok()?;
-    }
-    let route_len = w.written();
+    let route_len = match rest {
+        [] => 0,
+        _ => write_route((&src, first), rest, inner, &mut route)?,
+    };
     let next_header = match rest {
         [] => inner,
         _ => next_header::ROUTING,
@@ -292,10 +297,7 @@ fn put(
             true => ip.hop_limit(),
             false => header.hop_limit,
         },
-        src: match is_tunnel {
-            true => ip.source_for(first, id)?,
-            false => header.src,
-        },
+        src,
         dst: *first,
     };
     outer.emit(buffer).ok()?;
@@ -304,10 +306,46 @@ fn put(
     Some(longer)
 }
 
+/// Writes the source route that a packet between `ends` begins with, which leads from the second of
+/// them through `rest`; returns its length. `next_header`: of what follows.
+#[cfg(all(feature = "root", feature = "plain-rpl"))]
+fn write_route(
+    (_, first): (&Ipv6Addr, &Ipv6Addr),
+    rest: &[Ipv6Addr],
+    next_header: u8,
+    route: &mut [u8],
+) -> Option<usize> {
+    let mut w = Writer::new(route);
+    route_form::emit(&mut w, next_header, first, rest).ok()?;
+    Some(w.written())
+}
+
+/// As above, in the form of a build without `plain-rpl`.
+#[cfg(all(feature = "root", not(feature = "plain-rpl")))]
+fn write_route(
+    (src, first): (&Ipv6Addr, &Ipv6Addr),
+    rest: &[Ipv6Addr],
+    next_header: u8,
+    route: &mut [u8],
+) -> Option<usize> {
+    route_form::begin((src, first), rest, next_header, &mut Writer::new(route)).ok()
+}
+
+/// As above, of a node that is no root: it writes none.
+#[cfg(not(feature = "root"))]
+const fn write_route(
+    _: (&Ipv6Addr, &Ipv6Addr),
+    _: &[Ipv6Addr],
+    _: u8,
+    _: &mut [u8],
+) -> Option<usize> {
+    None
+}
+
 /// Bytes that a source route takes of a first fragment, about.
 #[cfg(feature = "root")]
 fn route_len(hops: &[Ipv6Addr], routing: Option<&Routing>) -> usize {
-    let Some(routing) = routing.filter(|routing| routing.is_compressed) else {
+    let Some(routing) = routing.filter(|routing| routing.compresses()) else {
         return TUNNEL_LEN + 2 + 8 * hops.len();
     };
     let differ = |addr: &Ipv6Addr| {

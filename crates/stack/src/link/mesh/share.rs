@@ -45,9 +45,9 @@ impl Indirect<'_> {
     }
 
     /// Keeps a packet for a child, in the place of an older copy or behind all that wait for it.
-    /// Returns whether it was kept.
+    /// Returns whether it was kept. A build without the feature `copies` keeps each copy.
     pub(super) fn keep(&mut self, key: u8, packet: &[u8], meta: PacketMeta, now: Instant) -> bool {
-        self.merge(key, packet, meta, now) || {
+        (cfg!(feature = "copies") && self.merge(key, packet, meta, now)) || {
             self.make_room(key, packet.len(), now);
             let bytes_max = self.config.child_bytes_max;
             let kept = self.queues.push(key, packet, meta.to_bits(), bytes_max);
