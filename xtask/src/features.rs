@@ -46,7 +46,7 @@ fn run_without_plain_rpl(workspace: &Workspace) -> Result<Option<String>> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 58] = [
+pub(crate) const SETS: [(&str, &str); 60] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -107,9 +107,10 @@ pub(crate) const SETS: [(&str, &str); 58] = [
         "`motet-c` as a router of a mesh with a key",
     ),
     (
-        "copies,join,leaves,offload,plain-rpl,sleepy,tcp",
+        "copies,join,leaves,offload,plain-rpl,sleepy,tcp,tcphc",
         "`motet-c` with all that it has",
     ),
+    ("offload,tcp,tcphc", "`motet-c` with compressed TCP headers"),
     ("relay,security,tcp", "a relay with a key and applications"),
     ("copies,sleepy,tcp", "a node that sleeps"),
     ("tcp,thread", "a child in Thread networks"),
@@ -154,17 +155,21 @@ pub(crate) const SETS: [(&str, &str); 58] = [
         "`motet-embassy` above another stack, which answers for itself",
     ),
     ("router,tcp", "a router whose routes are configured"),
-    ("cit,leaves,pace,router,tcp", "`motet-embassy`"),
     (
-        "cit,leaves,offload,pace,router,tcp",
+        "cit,leaves,pace,router,tcp",
+        "`motet-embassy` as a router that passes no compressed TCP headers on",
+    ),
+    ("cit,leaves,pace,router,tcp,tcphc", "`motet-embassy`"),
+    (
+        "cit,leaves,offload,pace,router,tcp,tcphc",
         "`motet-embassy` for a radio that makes attempts by itself",
     ),
     (
-        "cit,leaves,pace,router,security,tcp",
+        "cit,leaves,pace,router,security,tcp,tcphc",
         "`motet-embassy` with a key",
     ),
     (
-        "cit,copies,leaves,pace,router,sleepy,tcp",
+        "cit,copies,leaves,pace,router,sleepy,tcp,tcphc",
         "`motet-embassy` that sleeps, or keeps packets for others that do",
     ),
     (
