@@ -89,9 +89,9 @@ impl World {
             number: 0,
             inside_most: 0,
         };
-        for place in 0..motes.len() {
+        for (place, mote) in motes.iter().enumerate() {
             // No two motes are in step.
-            let first = match motes[place] {
+            let first = match mote {
                 Streams(_) => Event::Learns(place),
                 Reads(_) | Sleeps(_) => Event::Reading(place),
             };
