@@ -124,6 +124,9 @@ pub(crate) struct SegmentEffect {
     /// only acknowledges, except the first segment of a flow, which may be a request. Retransmitted
     /// bytes count twice: a starving sender sends nothing else.
     pub(crate) streamed: u32,
+    /// How long after an acknowledgment went into the mesh these new bytes of the mote came, which
+    /// are the first since then; none where they are sent again.
+    pub(crate) took: Option<Duration>,
 }
 
 impl Flow {
@@ -215,8 +218,9 @@ impl Flow {
         if direction == Direction::Up && (news.new_bytes > 0 || news.is_retransmission) {
             // A retransmission may have been sent before the ACK arrived (Karn).
             let invited = self.invited.take().filter(|_| !news.is_retransmission);
-            if let Some(invited) = invited {
-                self.note_answer(now.since(invited));
+            news.took = invited.map(|invited| now.since(invited));
+            if let Some(took) = news.took {
+                self.note_answer(took);
             }
         }
         self.tally.packets += 1;

@@ -12,11 +12,15 @@
 //! packet of a flow is released at a time: if it is lost, the flow's next one acknowledges the same
 //! bytes, so the sender does not run into its timeout. The window follows from the size of
 //! segments: as many bytes are inside as the air between neighbours can carry. It shrinks if flows
-//! that lose segments fall behind the others still, or if flows retransmit. A packet waits for at
-//! most a minute. While the number of flows inside is below one and a half times the window, it
-//! also waits no longer than its sender's timeout, estimated from the round trips so far. A sender
-//! that sends again at fixed times, whatever the round trips, is recognised by them, and its
-//! packets wait no longer than it does. Source: Motet's own.
+//! that lose segments fall behind the others still, or if flows retransmit. A flow that sends
+//! readings at times of its own, or whose leaf sleeps until it fetches what waits for it, would be
+//! inside for long and keep all others out, though it leaves them the air. It is recognised by its
+//! answers, which take far longer than those of the quickest flow, and needs no place inside: it is
+//! let in as soon as no flow that waits was served less. A packet waits for at most a minute. While
+//! the number of flows inside is below one and a half times the window, it also waits no longer
+//! than its sender's timeout, estimated from the round trips so far. A sender that sends again at
+//! fixed times, whatever the round trips, is recognised by them, and its packets wait no longer
+//! than it does. Source: Motet's own.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -195,7 +199,8 @@ impl Gate {
         }
         let answered = news.new_bytes + news.newly_acknowledged;
         self.welcome(id, sign, now);
-        if self.heavy_flows.is_heavy(id) {
+        self.note_late(id, news, now);
+        if self.heavy_flows.is_heavy(id) && !self.is_silent(id) {
             self.note_message(news);
         }
         self.come[0] += u64::from(news.new_bytes > 0);
@@ -261,11 +266,41 @@ impl Gate {
         }
     }
 
+    /// Notes an answer that came late while flows contend.
+    fn note_late(&mut self, id: FlowId, news: &SegmentEffect, now: Instant) {
+        let Some(took) = news.took.filter(|_| self.heavy_flows.contend()) else {
+            return;
+        };
+        let is_active = |place: usize| {
+            let is_heard = |share: &Share| share.is_heard(now);
+            self.heavy_flows.is_heavy_at(place) && self.shares.get(place).is_some_and(is_heard)
+        };
+        if self.answers.is_late(took, is_active, now) {
+            self.heavy_flows.note_late(id, took);
+        }
+    }
+
+    /// Whether the flow needs no place inside. A window that is set counts all flows.
+    fn is_silent(&self, id: FlowId) -> bool {
+        self.is_adaptive && self.heavy_flows.is_silent(id)
+    }
+
     /// Whether a segment into the mesh may go at once, none of its flow being held.
     pub(crate) fn admits(&mut self, id: FlowId, now: Instant) -> bool {
         self.expire(now);
-        let has_place = self.inside.len() < self.window() || self.share(id).until.is_some();
-        !self.heavy_flows.contend() || self.waiting.is_empty() && has_place
+        if !self.heavy_flows.contend() {
+            return true;
+        }
+        let (served, is_inside) = (self.share(id).served, self.share(id).until.is_some());
+        match self.waiting.first() {
+            Some((least, ..)) => served <= *least && self.is_silent(id),
+            None => is_inside || self.has_room_for(id),
+        }
+    }
+
+    /// Whether the flow may come inside besides those that are.
+    fn has_room_for(&self, id: FlowId) -> bool {
+        self.inside.len() < self.window() || self.is_silent(id)
     }
 
     /// A packet goes into the mesh. `is_news`: the mote is to answer it, with new data; else it may
@@ -275,6 +310,9 @@ impl Gate {
         if is_news || repair.is_some() {
             self.leave(id);
             self.answers.ask(id, repair.unwrap_or(flow.invites), now);
+            if self.is_silent(id) {
+                return;
+            }
             let patience = self.answers.patience(id);
             let until = now + patience.or(flow.mesh.timeout()).unwrap_or(FIRST_MAX);
             self.share(id).until = Some(until);
@@ -372,7 +410,7 @@ impl Gate {
     /// The flow whose turn it is.
     fn turn(&self) -> Option<FlowId> {
         let (_, _, first) = self.waiting.first()?;
-        if self.inside.len() < self.window() || !self.heavy_flows.contend() {
+        if self.has_room_for(*first) || !self.heavy_flows.contend() {
             return Some(*first);
         }
         // If all waiting flows already have a place inside, one of them may send.
@@ -476,10 +514,9 @@ impl Gate {
 
     /// Heavy flows that were heard of lately, or wait.
     fn active(&self, now: Instant) -> impl Iterator<Item = &Share> {
-        let is_heard = move |share: &Share| share.last.is_some_and(|last| now.since(last) < ACTIVE);
         let shares = self.shares.iter().enumerate();
         shares.filter_map(move |(place, share)| {
-            let counts = is_heard(share) || share.place.is_some();
+            let counts = share.is_heard(now) || share.place.is_some();
             (counts && self.heavy_flows.is_heavy_at(place)).then_some(share)
         })
     }
@@ -493,6 +530,11 @@ impl Gate {
 }
 
 impl Share {
+    /// Whether the flow was heard of lately.
+    fn is_heard(&self, now: Instant) -> bool {
+        self.last.is_some_and(|last| now.since(last) < ACTIVE)
+    }
+
     /// Whether the flow has less than others because its segments are lost.
     const fn is_behind(&self) -> bool {
         self.late > 1 || self.late == 1 && self.was_repeated

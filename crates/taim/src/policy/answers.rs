@@ -26,6 +26,9 @@ pub(super) struct Answers {
     all: Rtt,
     /// Whether flows contended when the last answer came.
     contended: bool,
+    /// How long the first answers of the quickest flow take, and when flows are compared again.
+    quickest: Option<Duration>,
+    compares_at: Option<Instant>,
 }
 
 /// What one flow owes.
@@ -55,6 +58,26 @@ impl Answers {
         own.or_else(|| patience(&self.all))
     }
 
+    /// Whether an answer came late: it took far longer than those of the quickest flow, of all
+    /// whose place `counts`. These are compared once in [`COMPARES_EVERY`].
+    pub(super) fn is_late(
+        &mut self,
+        took: Duration,
+        counts: impl Fn(usize) -> bool,
+        now: Instant,
+    ) -> bool {
+        if self.compares_at.is_none_or(|at| at <= now) {
+            self.compares_at = Some(now + COMPARES_EVERY);
+            let flows = self.flows.iter().enumerate();
+            let counted = flows.filter(|(place, _)| counts(*place));
+            self.quickest = counted.filter_map(|(_, owed)| owed.took.smoothed()).min();
+        }
+        let late_after = |quickest: Duration| quickest.saturating_mul(2) + VARIATION_MIN;
+        self.quickest
+            .map(late_after)
+            .is_some_and(|late| took > late)
+    }
+
     /// How long the flow's first answers take.
     pub(super) fn usual(&mut self, id: FlowId) -> Option<Duration> {
         self.owed(id).took.smoothed()
@@ -72,6 +95,7 @@ impl Answers {
         if contend && !self.contended {
             // What was measured before is of a mesh with all flows inside.
             self.all = Rtt::default();
+            (self.quickest, self.compares_at) = (None, None);
             for owed in &mut self.flows {
                 (owed.asked, owed.took, owed.overdue) = (None, Rtt::default(), 0);
             }
@@ -140,6 +164,9 @@ fn patience(took: &Rtt) -> Option<Duration> {
     took.smoothed().map(|smoothed| smoothed + slack)
 }
 
+/// How often flows are compared.
+const COMPARES_EVERY: Duration = Duration::from_secs(1);
+
 /// How long an answer may take before any has been measured.
 pub(super) const FIRST_MAX: Duration = Duration::from_secs(2);
 
@@ -206,6 +233,34 @@ mod tests {
         answers.ask(FLOW, 800, at(0));
         answers.write_off(FLOW);
         assert!(came(&mut answers, FLOW, 400, true, 60));
+    }
+
+    /// The quickest flow says what is late, as long as it counts.
+    #[test]
+    fn an_answer_is_late_beside_those_of_the_quickest_flow() {
+        let ms = Duration::from_millis;
+        let mut answers = Answers::default();
+        assert!(
+            !answers.is_late(ms(60_000), |_| true, at(0)),
+            "nobody has answered"
+        );
+        came(&mut answers, OTHER, 1, true, 0);
+        for round in 0..20 {
+            for (id, took) in [(FLOW, 50), (OTHER, 700)] {
+                let asked = 2_000 + 1_000 * round;
+                answers.ask(id, 400, at(asked));
+                came(&mut answers, id, 400, true, asked + took);
+            }
+        }
+        // Twice 50 ms, or twice 700 ms, and the slack of a timer.
+        for (counts, second, late) in [(FLOW, 30, 300), (FLOW, 31, 300), (OTHER, 32, 1_600)] {
+            let is_late = |answers: &mut Answers, took| {
+                let counts = |place| place == counts.index();
+                answers.is_late(ms(took), counts, at(1_000 * second))
+            };
+            assert!(!is_late(&mut answers, late), "{counts:?}");
+            assert!(is_late(&mut answers, late + 1), "{counts:?}");
+        }
     }
 
     /// An answer that never came once took seconds from all flows.

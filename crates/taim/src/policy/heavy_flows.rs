@@ -8,7 +8,9 @@
 //! count, not requests and responses, which wait for one another and leave the air to others. A
 //! flow that rests for half of the time, with all its data acknowledged, is light however much it
 //! moves: it gets all that it needs. A flow that falls silent keeps its class for [`CLAIM`],
-//! because a starving flow shows nothing but timeouts. Source: Motet's own.
+//! because a starving flow shows nothing but timeouts. Beside its class, a flow may be silent: for
+//! half of the time its answer is awaited longer than the mesh takes ([`HeavyFlows::note_late`]).
+//! Source: Motet's own.
 
 use motet::time::{Duration, Instant};
 
@@ -64,6 +66,8 @@ struct Load {
     recent: [u64; 2],
     /// How long it rested, in the step that runs and, weighed alike, before.
     rested: Duration,
+    /// How long answers took that came late, in the step that runs and, weighed alike, before.
+    late: Duration,
     /// Time of all steps that have ended since it was first heard of, weighed alike.
     known: Duration,
     /// Whether the flow was heard of in this step.
@@ -147,6 +151,7 @@ impl Load {
         }
         let forget = |span: Duration| Duration::from_micros(span.as_micros() * (PAST - 1) / PAST);
         self.rested = forget(self.rested);
+        self.late = forget(self.late);
         if self.last.is_some() {
             self.known = forget(self.known + STEP);
         }
@@ -199,6 +204,20 @@ impl HeavyFlows {
     /// Whether the flow at this place of the table is heavy.
     pub(crate) fn is_heavy_at(&self, place: usize) -> bool {
         self.loads.get(place).is_some_and(|load| load.is_heavy)
+    }
+
+    /// Whether a late answer of the flow was awaited for half of the time that is remembered.
+    pub(crate) fn is_silent(&self, id: FlowId) -> bool {
+        let remembered = STEP.saturating_mul(PAST - 1);
+        let late = self.loads.get(id.index()).map(|load| load.late);
+        late.is_some_and(|late| late.saturating_mul(2) >= remembered)
+    }
+
+    /// An answer of the flow took longer than the mesh takes.
+    pub(crate) fn note_late(&mut self, id: FlowId, took: Duration) {
+        let load = self.load(id);
+        // One that was asked for long ago counts for the time that is remembered.
+        load.late = (load.late + took).min(load.known + STEP);
     }
 
     /// Whether a flow wants more than it gets, however little that is: it is heavy, or streams
@@ -411,6 +430,28 @@ mod tests {
             }
             assert_eq!(contended, expected, "{is_patient} {left}");
         }
+    }
+
+    /// Late answers that are awaited for half of the time make a flow silent, a few do not; seconds
+    /// later that is forgotten.
+    #[test]
+    fn a_flow_is_silent_that_keeps_answering_late() {
+        for (took_ms, every, expected) in [(600, 1, true), (400, 1, false), (900, 2, false)] {
+            let mut loads = HeavyFlows::patient();
+            let mut silent = Vec::new();
+            for second in 0..60 {
+                let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+                loads.on_segment(FlowId::at(0), sign(400), now);
+                if second < 40 && second % every == 0 {
+                    loads.note_late(FlowId::at(0), Duration::from_millis(took_ms));
+                }
+                if [2, 39, 59].contains(&second) {
+                    silent.push(loads.is_silent(FlowId::at(0)));
+                }
+            }
+            assert_eq!(silent, [false, expected, false], "{took_ms} {every}");
+        }
+        assert!(!HeavyFlows::patient().is_silent(FlowId::at(7)), "unknown");
     }
 
     /// Uploads that starved beside downloads once seemed light, so that nothing was held any more,
