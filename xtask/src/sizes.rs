@@ -363,6 +363,9 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
     };
+    let parts = [&small, &rpl, &plain_rpl, &leaves, &ble, &tcple, &security];
+    let parts = parts.into_iter().chain([&sleepy, &copies, &thread]);
+    let of_parts = parts.flat_map(|part| part.panics.clone()).collect();
     Ok(Measured {
         sizes,
         code,
@@ -374,21 +377,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         sleepy_code: sleepy.code,
         over,
         thread_code: thread.code,
-        panics: [
-            node.panics,
-            small.panics,
-            rpl.panics,
-            plain_rpl.panics,
-            leaves.panics,
-            ble.panics,
-            tcple.panics,
-            security.panics,
-            sleepy.panics,
-            copies.panics,
-            thread.panics,
-            full_panics,
-        ]
-        .concat(),
+        panics: [node.panics, of_parts, full_panics].concat(),
         filled: filled(workspace)?,
     })
 }

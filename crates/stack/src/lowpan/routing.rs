@@ -9,9 +9,9 @@
 //! - otherwise ordinary extension headers, the RPL option first.
 //!
 //! Place: [`begin`] is the first step of compression, [`restore`] that of decompression. In a build
-//! with RPL but without the feature `plain-rpl`, `routing_compressed` stands here. Headers that 6LoRH cannot express are sent as ordinary extension headers: a source
-//! route that is too long or not the root's, an outer header that has a flow label or another
-//! traffic class than its packet.
+//! with RPL but without the feature `plain-rpl`, `routing_compressed` stands here. Headers that
+//! 6LoRH cannot express are sent as ordinary extension headers: a source route that is too long or
+//! not the root's, an outer header that has a flow label or another traffic class than its packet.
 //! Left out: the meaning of routes; the visited addresses of a route, which 6LoRH does not keep.
 //! Sources: RFC 8138; RFC 9035; RFC 6282 §4.2; RFC 6553; RFC 6554; RFC 6040 for marks of congestion
 //! on an outer header, which has no traffic class of its own here.
@@ -186,8 +186,8 @@ impl<'p> Path<'p> {
 }
 
 /// Moves the RPL option to `leading` if it follows an IPv6 header directly, in a hop-by-hop options
-/// header of its own, compressed or in line. `next_header`: the next header, if in line; `rest`: the
-/// following bytes. Returns both as they are without the option.
+/// header of its own, compressed or in line. `next_header`: the next header, if in line; `rest`:
+/// the following bytes. Returns both as they are without the option.
 pub(super) fn take_option<'b>(
     leading: &mut LeadingHeaders<'_>,
     next_header: Option<u8>,

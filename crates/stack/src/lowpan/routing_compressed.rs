@@ -8,9 +8,9 @@
 //! step anew.
 //!
 //! Place: [`begin`] is the first step of compression, [`restore`] that of decompression. Left out:
-//! RPL's headers as IPv6 has them. They stay in their packet as any other extension header, so that
-//! options of hop-by-hop headers are not looked at, and a route of RFC 6554 is refused where it names
-//! a further step. A source route that 6LoRH cannot express goes no further.
+//! RPL's headers as IPv6 has them. They stay in their packet as any other extension header does:
+//! options of hop-by-hop headers are not looked at, and a route of RFC 6554 is refused where it
+//! names a further step. A source route that 6LoRH cannot express goes no further.
 //! Sources: RFC 8138; RFC 6040 for marks of congestion.
 
 use super::contexts::{Contexts, low_64};
@@ -36,8 +36,8 @@ use crate::wire::source_route_compressed::{self as source_route, SourceRoute};
 /// written.
 ///
 /// # Errors
-/// [`Full`]: they do not fit, or 6LoRH cannot express what is around a source route. In line it must
-/// not go, because nobody else reads this form.
+/// [`Full`]: they do not fit, or 6LoRH cannot express what is around a source route. In line it
+/// must not go, because nobody else reads this form.
 #[inline(never)]
 pub(super) fn begin(
     begun: &mut PartlyCompressed<'_>,
@@ -186,8 +186,8 @@ pub(super) fn restore(
 }
 
 /// Appends `header`, with the first of `segments` as destination if there are any, and a source
-/// route through the others and to `end`, which is an address or nothing, if there are more; returns
-/// the bytes of that.
+/// route through the others and to `end`, which is an address or nothing, if there are more;
+/// returns the bytes of that.
 fn put_routed(
     packet: &mut Restored<'_>,
     header: &mut ipv6::Header,

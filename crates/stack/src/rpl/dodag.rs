@@ -166,7 +166,8 @@ impl Root {
     }
 }
 
-/// Flags that a DODAG of this build has: without the feature `plain-rpl` there are no other headers.
+/// Flags that a DODAG of this build has: without the feature `plain-rpl` routing headers are
+/// compressed.
 #[cfg(feature = "root")]
 const ALWAYS: u8 = match cfg!(feature = "plain-rpl") {
     true => 0,

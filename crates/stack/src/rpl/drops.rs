@@ -26,8 +26,8 @@ pub enum MessageDrop {
     StrangeVersion,
     /// The first DIO of a DODAG does not hold its configuration.
     NoConfiguration,
-    /// A configuration that cannot work; in a build without the feature `plain-rpl` also one that does
-    /// not compress routing headers.
+    /// A configuration that cannot work; in a build without the feature `plain-rpl` also one that
+    /// does not compress routing headers.
     BadConfiguration,
     /// A mode of operation that is unknown, or not that of the DODAG.
     BadMode,

@@ -160,8 +160,8 @@ impl<'a> SourceRoute<'a> {
         self.next(&header.dst)
     }
 
-    /// Whether `is_so` is true of any address, visited or not, but that at which the packet with this
-    /// header is.
+    /// Whether `is_so` is true of any address, visited or not, but that at which the packet with
+    /// this header is.
     #[cfg(feature = "plain-rpl")]
     pub(crate) fn any_other(
         &self,

@@ -188,9 +188,9 @@ pub(crate) fn emit(
     w.put([0; 7].get(..len.wrapping_neg() & 7).unwrap_or_default())
 }
 
-/// Appends the routing header of a packet between `ends` that goes from the second of them through
-/// `rest`. `next_header`: of what follows; behind anything but a packet in a tunnel the last address
-/// is that of the packet's own header.
+/// Appends the routing header of a packet between two addresses that goes from the second of them
+/// through `rest`. `next_header`: of what follows; behind anything but a packet in a tunnel the
+/// last address is that of the packet's own header.
 ///
 /// # Errors
 /// [`Full`] when it does not fit.
