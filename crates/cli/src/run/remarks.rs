@@ -80,37 +80,7 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
             format_args!("{BAD}incomplete{BAD:#}: {whole} of {runs} runs went to their end"),
         )?;
     }
-    for run in results
-        .iter()
-        .filter(|run| run.failure.is_some())
-        .take(SHOWN)
-    {
-        let why = run.failure.as_deref().unwrap_or_default();
-        output::line_to(
-            out,
-            format_args!("{BAD}failed{BAD:#}: seed {}: {why}", run.seed),
-        )?;
-    }
-    let failed = flows(results, |flow| flow.outcome.is_failure());
-    for (seed, flow) in failed.iter().take(SHOWN) {
-        let (name, what) = (flow.name(), flow.outcome.sentence());
-        output::line_to(
-            out,
-            format_args!("{BAD}failed{BAD:#}: seed {seed}: {name} {what}"),
-        )?;
-    }
-    let first = results.iter().find(|run| run.trouble().is_some());
-    if let Some(run) = first.filter(|_| plan.runs() > 1) {
-        let options = plan.repeats(run.seed);
-        output::line_to(
-            out,
-            format_args!("the first of these runs alone: {options}"),
-        )?;
-    }
-    if failed.len() > SHOWN {
-        let more = failed.len() - SHOWN;
-        output::line_to(out, format_args!("{BAD}failed{BAD:#}: {more} more flows"))?;
-    }
+    print_failed(plan, results, out)?;
     let unfinished = flows(results, |flow| {
         flow.outcome == Outcome::Running && flow.likeness.bytes > 0
     });
@@ -147,6 +117,42 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
                 silent.len()
             ),
         )?;
+    }
+    Ok(())
+}
+
+/// The runs and flows that failed, and what repeats the first run.
+fn print_failed(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), Error> {
+    for run in results
+        .iter()
+        .filter(|run| run.failure.is_some())
+        .take(SHOWN)
+    {
+        let why = run.failure.as_deref().unwrap_or_default();
+        output::line_to(
+            out,
+            format_args!("{BAD}failed{BAD:#}: seed {}: {why}", run.seed),
+        )?;
+    }
+    let failed = flows(results, |flow| flow.outcome.is_failure());
+    for (seed, flow) in failed.iter().take(SHOWN) {
+        let (name, what) = (flow.name(), flow.outcome.sentence());
+        output::line_to(
+            out,
+            format_args!("{BAD}failed{BAD:#}: seed {seed}: {name} {what}"),
+        )?;
+    }
+    let first = results.iter().find(|run| run.trouble().is_some());
+    if let Some(run) = first.filter(|_| plan.runs() > 1) {
+        let options = plan.repeats(run.seed);
+        output::line_to(
+            out,
+            format_args!("the first of these runs alone: {options}"),
+        )?;
+    }
+    if failed.len() > SHOWN {
+        let more = failed.len() - SHOWN;
+        output::line_to(out, format_args!("{BAD}failed{BAD:#}: {more} more flows"))?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use crate::experiments::setup::Setup;
 use crate::experiments::{Case, Results};
 
 /// A chain, its radio and relays, and what one flow must carry there and would at best, kb/s.
+#[derive(Clone, Copy)]
 struct Chain {
     radio: &'static str,
     forwarding: Option<&'static str>,
