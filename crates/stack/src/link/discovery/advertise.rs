@@ -10,7 +10,7 @@
 //! answers to stay silent, and in the end all routers answer. So a node that hears only one router
 //! gets its answer, too. From its third solicitation on the answer goes to that node alone: over a
 //! link that loses most long frames, only a frame that is tried again until it is acknowledged
-//! arrives.
+//! arrives. Where others solicit meanwhile, it goes to all.
 
 use core::net::Ipv6Addr;
 
@@ -79,6 +79,10 @@ impl Answer {
     /// `asker` has solicited all routers: answers after a random delay.
     fn ask(&mut self, asker: Iid, now: Instant, rng: &mut Rng) {
         if self.at.is_some() {
+            if self.asker != asker {
+                // The one answer is for both.
+                self.needed = self.needed.min(NEEDED_ALONE - 1);
+            }
             return;
         }
         self.needed = match self.asker == asker {
@@ -400,5 +404,13 @@ mod tests {
         let at = answer.at;
         answer.ask([8; 8], Instant::from_micros(1_000), &mut rng);
         assert_eq!(answer.at, at);
+        // The second of two that ask at once is answered, too, where the answer was for one alone.
+        for _ in 0..3 {
+            answer.at = None;
+            answer.ask(ASKER, Instant::from_micros(2_000), &mut rng);
+        }
+        assert_eq!(answer.destination(), ip::link_local(ASKER));
+        answer.ask([8; 8], Instant::from_micros(3_000), &mut rng);
+        assert_eq!(answer.destination(), ALL_NODES);
     }
 }

@@ -241,10 +241,10 @@ impl MeshSettings {
     /// The factor by which the pace of a source grows whose frames go up, and further from `to`, in
     /// 1/128.
     ///
-    /// Relays that copy in no time have a pace that keeps four links in a row apart, so a lone source
-    /// three hops away or more seldom finds its channel busy. Of two such sources the one whose frames come first fails
-    /// seldom, and finds the channel busy often: once some of its frames fail, a busy channel counts
-    /// as a failed attempt for it, too, and half of the pace suits both.
+    /// Relays that copy in no time have a pace that keeps four links in a row apart. So a lone source
+    /// three hops away or more seldom finds its channel busy. Of two such sources, one has its frames on
+    /// the air first: it seldom fails, and often finds the channel busy. Once some of its frames fail, a
+    /// busy channel counts as a failed attempt for it, too, and half of the pace suits both.
     fn slowdown(&self, took: ExchangeTimes, to: LinkAddr, mac: &Mac<'_>) -> u64 {
         let is_far = self.pacing.hops_up >= HOPS_IN_STEP;
         let is_quick = self.relays_copy(mac) && !lags(took) && mac.config().channels.is_single();
