@@ -20,9 +20,9 @@ use crate::time::Instant;
 /// registration, and their defaults suit a leaf. A node of another shape lends from those two by
 /// itself.
 ///
-/// With the feature `tcphc` each connection compresses its headers where the border router offers it
-/// ([`Config::AGREED`](crate::tcphc::Config::AGREED)). That takes 224 bytes on a processor of 32 bits, and
-/// 84 for each connection, and leaves a connection at most 16,384 bytes in flight.
+/// With the feature `tcphc` each connection compresses its headers where the border router offers
+/// it ([`Config::AGREED`](crate::tcphc::Config::AGREED)). That takes 224 bytes on a processor of 32
+/// bits, and 84 for each connection, and leaves a connection at most 16,384 bytes in flight.
 ///
 /// ```
 /// use motet::{mac::RadioCapabilities, mote::{MoteConfig, MoteStorage}, time::Instant};

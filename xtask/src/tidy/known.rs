@@ -141,6 +141,7 @@ pub(super) const KNOWN: [Known; 17] = [
             "policy::heavy_flows",
             "policy::paced",
             "policy::relay",
+            "policy::share",
             "policy::turn",
             "router",
             "status",

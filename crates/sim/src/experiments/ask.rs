@@ -20,8 +20,8 @@ pub const MEDIAN: &str = "request_p50";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ask(pub Shape);
 
-/// Asks for `seconds`; `rtt_ms` of the run's one flow is the mean time to an answer, and [`MEDIAN`] the
-/// median.
+/// Asks for `seconds`; `rtt_ms` of the run's one flow is the mean time to an answer, and [`MEDIAN`]
+/// the median.
 impl Traffic for Ask {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         let Self(shape) = *self;

@@ -597,8 +597,8 @@ mod tests {
         assert!(solicitor.on_advertisement(router(7), same(lifetime), Instant::ORIGIN, &mut rng));
     }
 
-    /// A neighbour that may be a router has dropped the solicitation as a stranger's, and knows this
-    /// node now. A router that still serves is left alone.
+    /// A neighbour that may be a router has dropped the solicitation as a stranger's, and knows
+    /// this node now. A router that still serves is left alone.
     #[cfg(any(feature = "ble", feature = "security"))]
     #[test]
     fn a_search_asks_a_neighbour_that_became_reachable_at_once() {

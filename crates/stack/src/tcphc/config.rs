@@ -36,9 +36,9 @@ impl Config {
         learned: false,
     };
 
-    /// A mote's that compresses where its border router offers it. A border router whose motes may sleep
-    /// takes these with [`End::Router`] and without `frames_expire`: packets for motes that sleep wait for
-    /// longer than frames live.
+    /// A mote's that compresses where its border router offers it. A border router whose motes may
+    /// sleep takes these with [`End::Router`] and without `frames_expire`: packets for motes that
+    /// sleep wait for longer than frames live.
     pub const AGREED: Self = Self {
         learned: true,
         ..Self::DEFAULT

@@ -9,8 +9,8 @@ use crate::time::Instant;
 /// A context for each of `CONNECTIONS`, and their compressor.
 #[derive(Debug)]
 pub(crate) struct Storage<'m, const CONNECTIONS: usize> {
-    // Not written before it is lent: a free context is not all zeros, and the whole static would take
-    // flash.
+    // Not written before it is lent: a free context is not all zeros, and the whole static would
+    // take flash.
     contexts: MaybeUninit<[Context; CONNECTIONS]>,
     tcphc: MaybeUninit<Tcphc<'m>>,
 }

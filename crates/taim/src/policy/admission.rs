@@ -30,6 +30,7 @@ use motet::time::{Duration, Instant, earliest};
 use super::HOLD_MAX;
 use super::answers::{Answers, FIRST_MAX};
 use super::heavy_flows::{HeavyFlows, Sign};
+use super::share::{Share, WaitingFlow, patience};
 use super::turn::Turn;
 use crate::config::{Admission, Window};
 use crate::flow::{Flow, HeldPacket, SegmentEffect};
@@ -74,52 +75,6 @@ pub(crate) struct Gate {
     adapts_at: Option<Instant>,
     /// Packets let in because they were due.
     pub(crate) early: u64,
-}
-
-/// The state of a flow.
-#[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    /// Bytes delivered to it and by it; less would be owed to it otherwise.
-    served: u64,
-    /// When the flow was last heard of.
-    last: Option<Instant>,
-    /// The flow's place among those that wait.
-    place: Option<WaitingFlow>,
-    /// Until when it counts as inside.
-    until: Option<Instant>,
-    /// How often in a row it was inside and did not answer in time, and whether its mote has sent
-    /// bytes again since its last answer.
-    late: u8,
-    was_repeated: bool,
-    /// The flow's data that was sent again while its acknowledgments waited.
-    repeats: Option<Repeats>,
-    /// How long its sender waits before it sends again, where that is fixed, and since when that
-    /// is known.
-    timeout: Option<(Duration, Instant)>,
-}
-
-/// Where and until when a flow waits.
-#[derive(Clone, Copy, Debug)]
-struct WaitingFlow {
-    /// The service of the flow at that time.
-    served: u64,
-    turn: u64,
-    due: Instant,
-    urgent: Instant,
-}
-
-/// Data that is sent again and again while its acknowledgment waits.
-#[derive(Clone, Copy, Debug)]
-struct Repeats {
-    /// Sequence number of the first byte. Successive segments of a retransmitted window have
-    /// different numbers, and are no repeats.
-    seq: u32,
-    /// When the segment was last sent again.
-    at: Instant,
-    /// How long after the time before.
-    gap: Duration,
-    /// How many gaps in a row were alike.
-    alike: u8,
 }
 
 impl Gate {
@@ -529,82 +484,6 @@ impl Gate {
     }
 }
 
-impl Share {
-    /// Whether the flow was heard of lately.
-    fn is_heard(&self, now: Instant) -> bool {
-        self.last.is_some_and(|last| now.since(last) < ACTIVE)
-    }
-
-    /// Whether the flow has less than others because its segments are lost.
-    const fn is_behind(&self) -> bool {
-        self.late > 1 || self.late == 1 && self.was_repeated
-    }
-
-    /// The flow's data was sent again while acknowledgments of it wait. Most senders double their
-    /// timeout each time; equal gaps mean a sender whose timeout does not depend on round trips.
-    fn note_repeat(&mut self, flow: &Flow, seq: u32, now: Instant) {
-        let Some(held) = flow.first(Direction::Down) else {
-            return;
-        };
-        let is_same = |before: &Repeats| before.at >= held.since && before.seq == seq;
-        let before = self.repeats.filter(is_same);
-        let gap = now.since(before.map_or(held.since, |before| before.at));
-        let alike = match before {
-            Some(Repeats {
-                gap: other, alike, ..
-            }) if gap <= other + fourth(other) => alike.saturating_add(1),
-            _ => 0,
-        };
-        if alike >= ALIKE_MIN {
-            self.timeout = Some((gap, now));
-        }
-        self.repeats = Some(Repeats {
-            seq,
-            at: now,
-            gap,
-            alike,
-        });
-    }
-
-    /// How long a packet of it may wait.
-    fn hold_max(&self, now: Instant) -> Duration {
-        let Some((timeout, since)) = self.timeout else {
-            return HOLD_MAX;
-        };
-        // A little less than the timeout, and a twentieth more every ten seconds: it may have
-        // been taken for one wrongly.
-        let steps = now.since(since).as_micros() / Duration::from_secs(10).as_micros();
-        let part = timeout.as_micros() / 20;
-        let longest = part.saturating_mul(steps.saturating_add(16));
-        HOLD_MAX.min(Duration::from_micros(longest))
-    }
-}
-
-/// The time for which the first held packet of a flow may be held before a timer runs out: that of
-/// the host for data, and that of the mote for what acknowledges its data.
-fn patience(flow: &Flow) -> Duration {
-    let has_data = |packet: &HeldPacket| packet.end().is_some();
-    if !flow.first(Direction::Down).is_some_and(has_data) {
-        return mote_patience(flow).unwrap_or(Duration::ZERO);
-    }
-    let host = flow.host_patience().unwrap_or(RTO_MIN);
-    let mote = mote_patience(flow).filter(|_| flow.awaits_ack());
-    mote.map_or(host, |mote| host.min(mote))
-}
-
-/// The time for which an acknowledgment may be held before the mote's timer runs out, all it can
-/// take through the mesh left aside; none before the first round trip is known.
-///
-/// A sender's timeout follows the round trips that it sees, so the holding may grow step by step,
-/// but not begin with more than the shortest timeout.
-fn mote_patience(flow: &Flow) -> Option<Duration> {
-    let (sender, mesh) = (flow.sender_timeout()?, flow.mesh.timeout()?);
-    Some(sender.max(RTO_MIN) - mesh)
-}
-
-/// The shortest retransmission timeout (RFC 6298 §2.4).
-const RTO_MIN: Duration = Duration::from_secs(1);
-
 /// Bytes of streams that answers may have inside the mesh at a time: one flow with segments of five
 /// frames, fifteen with the paper's segments of 38 bytes. Found on generated floors whose seeds no
 /// experiment uses.
@@ -623,16 +502,6 @@ const SPREAD_MESSAGES: u64 = 3;
 /// in it are lost or late. Found on floors whose seeds no experiment uses.
 const AGAIN_PART: u64 = 50;
 
-/// A flow that was silent for longer does not count when flows are compared.
-const ACTIVE: Duration = Duration::from_secs(60);
-
-/// How many gaps in a row must be alike to be neither chance nor a probe before a timeout.
-const ALIKE_MIN: u8 = 3;
-
-const fn fourth(span: Duration) -> Duration {
-    Duration::from_micros(span.as_micros() / 4)
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv6Addr;
@@ -641,6 +510,7 @@ mod tests {
 
     use super::*;
     use crate::flow::Passing;
+    use crate::policy::share::RTO_MIN;
     use crate::router::PacketId;
     use crate::segment::FlowKey;
 

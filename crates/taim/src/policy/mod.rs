@@ -10,6 +10,7 @@ mod answers;
 mod heavy_flows;
 mod paced;
 mod relay;
+mod share;
 mod turn;
 
 use motet::time::{Duration, Instant};

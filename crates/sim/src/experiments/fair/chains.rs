@@ -161,8 +161,8 @@ mod tests {
     use super::*;
     use crate::experiments::metric::GOODPUT;
 
-    /// The shortest chain carries something, and requests are answered, sooner with compressed headers
-    /// once the mote's first two minutes are over.
+    /// The shortest chain carries something, and requests are answered, sooner with compressed
+    /// headers once the mote's first two minutes are over.
     #[test]
     fn a_chain_carries_a_flow_and_requests() {
         let cases = cases();

@@ -144,8 +144,8 @@ impl<'m> Pipe<'m> {
             dice: dice.derive(),
         };
         let is_aimed = pipe.aim(&mut dice);
-        // A connection that a wrap has stopped ends by a timeout, which is a fault where every packet
-        // arrives, and both hosts have patience.
+        // A connection that a wrap has stopped ends by a timeout, which is a fault where every
+        // packet arrives, and both hosts have patience.
         let is_gentle = dice.chance(GENTLE_SHARE) || is_aimed && seed.is_multiple_of(2);
         if is_gentle {
             pipe.be_gentle();

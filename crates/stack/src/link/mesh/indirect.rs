@@ -1,22 +1,19 @@
 //! Indirect transmission: whole packets for sleeping children wait here until the child polls.
 //!
-//! Only a data request makes its sender a child. A child that is not heard for
-//! [`IndirectConfig::child_timeout`] is removed. A child that solicits all routers has restarted,
-//! with its receiver on, and is removed, too. Packets for a child are compressed and fragmented
-//! only when it listens, so compression state does not age while they wait.
+//! Only a data request makes its sender a child. A child is removed that is not heard for
+//! [`IndirectConfig::child_timeout`], or solicits all routers: it has restarted, and listens. Its
+//! packets are compressed and fragmented only when it listens, so compression state does not age.
 //!
 //! Without link security an attacker can send requests in a child's name while the child does not
 //! listen. So a packet is kept until the child has acknowledged all its frames. A failing delivery
-//! costs few attempts (`Neighbors::is_worth_insisting`), and a request that arrives meanwhile
-//! begins another delivery. A child that acknowledges nothing for [`IndirectConfig::child_timeout`]
-//! is removed, however many requests come in its name. A packet is dropped when [`DELIVERIES_MAX`]
-//! deliveries have broken off after the child took a part.
+//! costs few attempts (`Neighbors::is_worth_insisting`), and a request that comes meanwhile begins
+//! another one. A child that acknowledges nothing for that time is removed, however many requests
+//! come in its name. A packet is dropped when [`DELIVERIES_MAX`] deliveries have broken off.
 //!
 //! Place: between the queue of whole packets and the MAC, beside [`outward`](super::outward), with
-//! its own fragmenter, so that packets to other nodes do not delay it. Memory is bounded for all
-//! children together and for each, and [`share`](super::share) divides it. In a full table a new
-//! child replaces one that has never acknowledged a frame, because its address may be made up. Left
-//! out: broadcast frames, which a sleeping node misses.
+//! its own fragmenter, so that packets to other nodes do not delay it. Memory is bounded for each
+//! child and for all ([`share`](super::share)). In a full table a new child replaces one that never
+//! acknowledged a frame: its address may be made up. Left out: broadcast frames.
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.6.3; TCPlp §9.5 and appendix C.
 
@@ -424,9 +421,10 @@ impl<'m> Mesh<'m> {
         #[cfg(feature = "security")]
         if asked.is_forgeable {
             // A stranger that sleeps, as after this parent's reboot, must listen for its challenge.
-            let waits =
-                indirect.waits_for(asked) || asked.is_request && self.mac.challenges(asked.by);
-            return self.mac.answer_pending(waits);
+            let is_strange = asked.is_request && self.mac.challenges(asked.by);
+            return self
+                .mac
+                .answer_pending(is_strange || indirect.waits_for(asked));
         }
         let radio = self.mac.radio();
         let radio = radio.auto_ack.then_some(radio.pending);

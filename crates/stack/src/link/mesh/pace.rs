@@ -241,10 +241,11 @@ impl MeshSettings {
     /// The factor by which the pace of a source grows whose frames go up, and further from `to`, in
     /// 1/128.
     ///
-    /// Relays that copy in no time have a pace that keeps four links in a row apart. So a lone source
-    /// three hops away or more seldom finds its channel busy. Of two such sources, one has its frames on
-    /// the air first: it seldom fails, and often finds the channel busy. Once some of its frames fail, a
-    /// busy channel counts as a failed attempt for it, too, and half of the pace suits both.
+    /// Relays that copy in no time have a pace that keeps four links in a row apart. So a lone
+    /// source three hops away or more seldom finds its channel busy. Of two such sources, one has
+    /// its frames on the air first: it seldom fails, and often finds the channel busy. Once some of
+    /// its frames fail, a busy channel counts as a failed attempt for it, too, and half of the pace
+    /// suits both.
     fn slowdown(&self, took: ExchangeTimes, to: LinkAddr, mac: &Mac<'_>) -> u64 {
         let is_far = self.pacing.hops_up >= HOPS_IN_STEP;
         let is_quick = self.relays_copy(mac) && !lags(took) && mac.config().channels.is_single();
@@ -377,9 +378,9 @@ const YIELD: u64 = 5;
 /// Four sources share a router; more of them fail now and then.
 const SLOWEST: u64 = 4;
 
-/// The ETX from which on a busy channel counts, in 1/128: one frame in eight fails. Sources that take
-/// turns fail less. Without this bound three of them, each inside for some segments at a time, lost a
-/// fifth.
+/// The ETX from which on a busy channel counts, in 1/128: one frame in eight fails. Sources that
+/// take turns fail less. Without this bound three of them, each inside for some segments at a time,
+/// lost a fifth.
 const ETX_TRIED: u16 = 144;
 
 /// Where a busy channel counts, the pace is at its half a tenth of an attempt later, and goes no
