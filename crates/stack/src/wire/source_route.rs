@@ -210,10 +210,9 @@ pub(crate) const fn is_source_route(kind: u8) -> bool {
 /// Whether a packet that came with its routing header as IPv6 has it, or the beginning of one, may
 /// name the type that no packet has on the air: also where the bytes end before the type.
 pub(crate) fn is_foreign(packet: &[u8]) -> bool {
-    let Ok((header, rest)) = ipv6::Header::parse_start(packet) else {
-        return false;
-    };
-    let mut walk = ipv6::Extensions::new(header.next_header, rest);
+    let first = packet.get(NEXT_HEADER_AT).copied().unwrap_or_default();
+    let rest = packet.get(ipv6::HEADER_LEN..).unwrap_or_default();
+    let mut walk = ipv6::Extensions::new(first, rest);
     while walk.next_header() == next_header::HOP_BY_HOP {
         if walk.next().is_err() {
             return true;
