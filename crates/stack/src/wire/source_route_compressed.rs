@@ -12,8 +12,8 @@
 //! The source address of the packet is what the first address counts on, so that a step along the
 //! route changes three fields and no list. `lowpan` turns it into routing headers of 6LoWPAN before
 //! it leaves. Only this node writes it: a packet that came with such a header is refused on arrival
-//! ([`is_foreign`](super::source_route::is_foreign)), because a host outside the mesh could otherwise
-//! lead packets along any path in it.
+//! ([`is_foreign`](super::source_route::is_foreign)): a host outside the mesh could otherwise lead
+//! packets along any path in it.
 //!
 //! Place: between `ip`, which follows the route, and `lowpan`. Left out: RFC 6554's routing header,
 //! which ends here as every unknown one does. Sources: RFC 8138 §5; RFC 4727 §4 for the type.
