@@ -271,6 +271,9 @@ impl RplRoutes<'_> {
             .filter(|place| place.interface == ingress.interface)?;
         // A header that runs out of the packet is refused where the packet is taken apart.
         let (at, bytes) = route_form::header_in(header.next_header, rest)?;
+        if cfg!(not(feature = "plain-rpl")) && at > 0 {
+            return None;
+        }
         let problem = {
             let pointer = (HEADER_LEN + at + route_form::SEGMENTS_LEFT_AT) as u32;
             Disposition::Refuse(ErrorKind::ParameterProblem { code: 0, pointer })

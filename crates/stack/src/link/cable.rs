@@ -57,7 +57,7 @@ impl<'m> Cable<'m> {
     }
 
     /// The hop that every packet comes over.
-    pub(super) const fn hop(&self) -> Hop {
+    pub(crate) const fn hop(&self) -> Hop {
         Hop {
             ingress: Ingress::whole(self.id, Neighbour::Only),
             egress: TcpEgress::Begins(tcphc::Origin::Outside),

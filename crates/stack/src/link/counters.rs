@@ -12,7 +12,8 @@ pub enum LinkDrop {
     TcpCompression,
     /// A fragment header that is malformed (RFC 4944 §5.3).
     MalformedFragment,
-    /// The decompressed bytes are no IPv6 packet.
+    /// The decompressed bytes are no IPv6 packet, or one with a routing header that no packet may
+    /// bring.
     MalformedPacket,
     /// A fragment that is longer than a frame of the next hop.
     FragmentTooLong,

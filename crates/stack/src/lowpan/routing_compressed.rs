@@ -198,7 +198,7 @@ fn put_routed(
     let mut segments_left = 0_u8;
     if steps.next(&mut addr) {
         header.dst = addr;
-        while steps.next(&mut addr) {
+        while usize::from(segments_left) < ROUTE_HOPS_MAX && steps.next(&mut addr) {
             segments_left += 1;
         }
         // The destination may also stand at the route's end.

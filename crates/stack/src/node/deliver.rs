@@ -108,7 +108,7 @@ impl<'m> Node<'m> {
     }
 
     /// A whole packet, whose header may have to be restored where its path over the link ends.
-    fn on_classified(
+    pub(super) fn on_classified(
         &mut self,
         id: InterfaceId,
         mut classified: Classified,
@@ -117,9 +117,11 @@ impl<'m> Node<'m> {
         now: Instant,
     ) {
         if IS_RELAY && let Disposition::Route(next) = classified.disposition {
-            route_form::advance(packet);
             hop.is_routed = true;
-            classified.disposition = Disposition::Forward(next);
+            classified.disposition = match route_form::advance(packet) {
+                Some(_) => Disposition::Forward(next),
+                None => Disposition::Drop(ip::PacketDrop::ExtensionHeader),
+            };
         }
         let leaves = match classified.disposition {
             Disposition::Forward(next) if IS_RELAY => next.interface != id,

@@ -27,6 +27,7 @@ use crate::time::{Deadlines, Instant};
 use crate::wire::cursor::Writer;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
 use crate::wire::rpl as wire;
+use crate::wire::source_route::is_foreign;
 use root::Root;
 
 /// RPL on one of a node's links.
@@ -383,15 +384,16 @@ impl<'m> Node<'m> {
         }
         hop.ingress.option = None;
         let mut classified = self.classify(inner, &hop)?;
-        let is_amiss = match classified.disposition {
-            // A packet that came down through a tunnel must not go up again: the root would send it
-            // back.
-            Disposition::Forward(next) => self.ip.goes_up(&classified.header, next),
-            // The root puts source routes only into the outer header, and no other node makes
-            // source routes.
-            Disposition::Route(_) => true,
-            _ => false,
-        };
+        let is_amiss = is_foreign(inner)
+            || match classified.disposition {
+                // A packet that came down through a tunnel must not go up again: the root would send it
+                // back.
+                Disposition::Forward(next) => self.ip.goes_up(&classified.header, next),
+                // The root puts source routes only into the outer header, and no other node makes
+                // source routes.
+                Disposition::Route(_) => true,
+                _ => false,
+            };
         if is_amiss {
             classified.disposition = Disposition::Drop(PacketDrop::Tunnel);
         }

@@ -19,7 +19,7 @@
 use core::net::Ipv6Addr;
 
 use super::cursor::{Full, Reader, Truncated, Writer, copy};
-use super::ipv6;
+use super::ipv6::{self, next_header};
 use super::lorh::common_bytes;
 
 /// Routing type of RPL's source routing header (RFC 6554 §3).
@@ -197,10 +197,29 @@ pub fn header_in(next_header: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
     ipv6::routing_header_in(next_header, rest)
 }
 
+/// Routing type for experiments (RFC 4727 §4): of the source routes that a mote without the feature
+/// `plain-rpl` keeps in memory. No packet has it on the air.
+pub(crate) const TYPE_IN_MEMORY: u8 = 254;
+
 /// Whether a routing header of this type is a source route.
 #[cfg(feature = "plain-rpl")]
 pub(crate) const fn is_source_route(kind: u8) -> bool {
-    kind == TYPE
+    matches!(kind, TYPE | TYPE_IN_MEMORY)
+}
+
+/// Whether a packet that came with its routing header as IPv6 has it, or the beginning of one, may
+/// name the type that no packet has on the air: also where the bytes end before the type.
+pub(crate) fn is_foreign(packet: &[u8]) -> bool {
+    let first = packet.get(NEXT_HEADER_AT).copied().unwrap_or_default();
+    let rest = packet.get(ipv6::HEADER_LEN..).unwrap_or_default();
+    let mut walk = ipv6::Extensions::new(first, rest);
+    while walk.next_header() == next_header::HOP_BY_HOP {
+        if walk.next().is_err() {
+            return true;
+        }
+    }
+    let kind = walk.rest().get(2);
+    walk.next_header() == next_header::ROUTING && kind.is_none_or(|kind| *kind == TYPE_IN_MEMORY)
 }
 
 /// Sends a packet on to its next segment, in place: exchanges its destination for the next

@@ -11,8 +11,9 @@
 //!
 //! The source address of the packet is what the first address counts on, so that a step along the
 //! route changes three fields and no list. `lowpan` turns it into routing headers of 6LoWPAN before
-//! it leaves. One that came from the air as it is could lead no further than its sender's own
-//! routing headers of 6LoWPAN.
+//! it leaves. Only this node writes it: a packet that came with such a header is refused on arrival
+//! ([`is_foreign`](super::source_route::is_foreign)): a host outside the mesh could otherwise lead
+//! packets along any path in it.
 //!
 //! Place: between `ip`, which follows the route, and `lowpan`. Left out: RFC 6554's routing header,
 //! which ends here as every unknown one does. Sources: RFC 8138 §5; RFC 4727 §4 for the type.
@@ -24,11 +25,10 @@ use super::ipv6;
 #[cfg(all(feature = "root", not(feature = "plain-rpl")))]
 use super::lorh;
 use super::lorh::Segments;
+use super::source_route::TYPE_IN_MEMORY as TYPE;
 #[cfg(all(feature = "root", not(feature = "plain-rpl")))]
 use crate::limits::{PSDU_LEN_MAX, ROUTE_HOPS_MAX};
 
-/// Routing type for experiments, which no packet has on the air.
-const TYPE: u8 = 254;
 /// RFC 6554's, which no packet may carry into a mesh.
 #[cfg(not(feature = "plain-rpl"))]
 const TYPE_RPL: u8 = 3;
@@ -91,7 +91,8 @@ impl<'a> SourceRoute<'a> {
         self.addr(&header.src, self.index.checked_add(1)?)
     }
 
-    /// Whether `is_so` is true of any address but that at which the packet with this header is.
+    /// Whether `is_so` is true of any address but that at which the packet with this header is, be
+    /// it the one behind the lists, where the route leads so far.
     pub(crate) fn any_other(
         &self,
         header: &ipv6::Header,
@@ -105,7 +106,12 @@ impl<'a> SourceRoute<'a> {
             }
             index += 1;
         }
-        false
+        u32::from(self.index) + u32::from(self.segments_left) >= index
+            && self.end().is_some_and(|end| is_so(&end))
+    }
+
+    fn end(&self) -> Option<Ipv6Addr> {
+        self.end.first_chunk().copied().map(Ipv6Addr::from)
     }
 
     /// The address with this index; of a higher one the end. `src`: the source of the packet.
@@ -113,7 +119,7 @@ impl<'a> SourceRoute<'a> {
         let (mut steps, mut addr) = (self.segments.steps(), *src);
         for _ in 0..=index {
             if !steps.next(&mut addr) {
-                return self.end.first_chunk().copied().map(Ipv6Addr::from);
+                return self.end();
             }
         }
         Some(addr)

@@ -110,10 +110,10 @@ impl Mesh<'_> {
             datagram_offset: None,
         };
         let hop_limit = *piece.get(ipv6::HOP_LIMIT_AT)?;
-        ipv6::count_down(piece);
         if is_routed {
-            route_form::advance(piece);
+            route_form::advance(piece)?;
         }
+        ipv6::count_down(piece);
         let mut first = headers.first(piece);
         first.forms.rpi = option;
         let len =

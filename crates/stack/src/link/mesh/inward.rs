@@ -19,6 +19,8 @@ use crate::wire::cursor::copy;
 use crate::wire::ipv6::{self, Header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::rpl_option::Rpi;
+#[cfg(feature = "rpl")]
+use crate::wire::source_route::is_foreign;
 use crate::wire::{lowpan_frag, tcphc as wire};
 
 impl<'m> Mesh<'m> {
@@ -411,6 +413,12 @@ pub(super) fn restore(
         return Err(LinkDrop::Compression);
     }
     let len = headers.uncompressed_len + copy(room, payload);
+    #[cfg(feature = "rpl")]
+    if (cfg!(feature = "plain-rpl") || headers.unnumbered == 0)
+        && is_foreign(out.get(..len).unwrap_or_default())
+    {
+        return Err(LinkDrop::MalformedPacket);
+    }
     // In a fragment the packet is not whole yet: see `on_gathered`.
     if headers.udp_checksum_elided && datagram_size.is_none() {
         complete_udp_checksum(out.get_mut(..len).unwrap_or_default());

@@ -115,6 +115,7 @@ fn begun(packet: &[u8], rpi: Option<Rpi>) -> Result<(Vec<u8>, ipv6::Header, Vec<
         header,
         rest,
         encapsulation: Encapsulation::link(LINK),
+        #[cfg(feature = "plain-rpl")]
         option: None,
         unnumbered: 0,
     };
@@ -316,4 +317,42 @@ fn a_route_that_is_too_long_is_refused() {
     let mut packet = Restored::new(&mut out);
     let refused = restore(&mut leading, &mut packet, (&iphc, rest), LINK, &contexts());
     assert_eq!(refused, Err(DecompressError::RouteLength));
+}
+
+#[test]
+fn a_route_of_hundreds_of_addresses_is_refused() {
+    let iphc = compressed(&from_root(&[mote(3)], false), None);
+    let list = [&[0x9f, 0][..], &[1; 32]].concat();
+    let frame = [&[0xf1][..], &list.repeat(9), &iphc].concat();
+    let (mut leading, rest) = LeadingHeaders::parse(&frame).unwrap();
+    let (iphc, rest) = lowpan_iphc::Header::parse(rest).unwrap();
+    let mut out = [0; 400];
+    let mut packet = Restored::new(&mut out);
+    let refused = restore(&mut leading, &mut packet, (&iphc, rest), LINK, &contexts());
+    assert_eq!(refused, Err(DecompressError::RouteLength));
+}
+
+#[test]
+fn the_end_of_a_route_is_one_of_its_addresses() {
+    // [1, 2], with 1 once more as the end.
+    let header = header(ROOT, mote(1), next_header::ROUTING, 0);
+    let mut lists = [0; 40];
+    let mut list = Writer::new(&mut lists);
+    lorh::emit_segments(&mut list, &ROOT, &[mote(1), mote(2)]).unwrap();
+    let len = list.written();
+    let mut route = SourceRoute {
+        segments: Segments::in_bytes(&lists[..len]),
+        index: 0,
+        segments_left: 2,
+        end: &mote(1).octets(),
+    };
+    let is_own = |addr: &Ipv6Addr| *addr == mote(1);
+    assert!(route.any_other(&header, is_own));
+    // At the end, whatever comes next is the end again.
+    (route.index, route.segments_left) = (2, 255);
+    assert_eq!(route.next_of(&header), Some(mote(1)));
+    assert!(route.any_other(&header, is_own));
+    // A route that ends before it does not visit it.
+    (route.index, route.segments_left) = (0, 1);
+    assert!(!route.any_other(&header, is_own));
 }

@@ -24,6 +24,8 @@ mod routers;
 #[cfg(feature = "rpl")]
 mod routing;
 mod secrets;
+#[cfg(feature = "rpl")]
+mod source_routes;
 mod strangers;
 mod streams;
 #[cfg(all(feature = "thread", feature = "tcp-small", feature = "offload"))]

@@ -22,13 +22,13 @@ const STRANGER: usize = 9;
 
 /// How packets go through a mesh.
 #[derive(Clone, Copy, Debug)]
-struct Variant {
+pub(super) struct Variant {
     flags: u8,
     relaying: Relaying,
     forwarding: Forwarding,
 }
 
-const VARIANTS: [Variant; 5] = [
+pub(super) const VARIANTS: [Variant; 5] = [
     of(COMPRESSED | RPI_0X23, Relaying::Fragments, Forwarding::Copy),
     of(0, Relaying::Fragments, Forwarding::Copy),
     of(COMPRESSED, Relaying::Fragments, Forwarding::Immediate),
@@ -103,7 +103,7 @@ fn member(n: usize, variant: Variant) -> Node<'static> {
 const WIRED: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
 
 /// A chain that has formed itself.
-fn dodag(hops: usize, variant: Variant) -> World {
+pub(super) fn dodag(hops: usize, variant: Variant) -> World {
     let nodes = (0..=hops).map(|n| member(n, variant)).collect();
     let mut world = World::of(nodes, hops);
     world.poll_all();
@@ -118,7 +118,7 @@ fn dodag(hops: usize, variant: Variant) -> World {
     world
 }
 
-fn usual(hops: usize) -> World {
+pub(super) fn usual(hops: usize) -> World {
     dodag(hops, VARIANTS[0])
 }
 
@@ -134,12 +134,16 @@ fn rank(world: &World, n: usize) -> u16 {
     world.nodes[n].rpl().unwrap().dag_rank()
 }
 
-fn dropped(world: &World, n: usize, reason: PacketDrop) -> u32 {
+pub(super) fn dropped(world: &World, n: usize, reason: PacketDrop) -> u32 {
     world.nodes[n].ip().counters.dropped(reason)
 }
 
 /// A packet that begins with these headers, `payload` behind them.
-fn with_headers((src, dst): (Ipv6Addr, Ipv6Addr), next_header: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn with_headers(
+    (src, dst): (Ipv6Addr, Ipv6Addr),
+    next_header: u8,
+    payload: &[u8],
+) -> Vec<u8> {
     let header = Header {
         traffic_class: TrafficClass::default(),
         flow_label: 0,
@@ -168,7 +172,7 @@ pub(super) fn echo(src: Ipv6Addr, dst: Ipv6Addr, len: usize) -> Vec<u8> {
 }
 
 /// `inner` within a packet between these.
-fn tunnelled(ends: (Ipv6Addr, Ipv6Addr), inner: &[u8]) -> Vec<u8> {
+pub(super) fn tunnelled(ends: (Ipv6Addr, Ipv6Addr), inner: &[u8]) -> Vec<u8> {
     with_headers(ends, next_header::IPV6, inner)
 }
 
@@ -222,9 +226,9 @@ pub(super) fn hear(world: &mut World, (from, to): (usize, usize), packet: &[u8],
 
 /// A packet on the air, or the beginning of one.
 #[derive(Debug)]
-struct Heard {
-    from: usize,
-    to: LinkAddr,
+pub(super) struct Heard {
+    pub(super) from: usize,
+    pub(super) to: LinkAddr,
     header: Header,
     bytes: Vec<u8>,
     rpi: Option<Rpi>,
@@ -234,7 +238,7 @@ struct Heard {
 
 /// What the nodes have said, but for control messages of RPL and neighbour discovery; a frame that
 /// was repeated counts once.
-fn said(world: &World) -> Vec<Heard> {
+pub(super) fn said(world: &World) -> Vec<Heard> {
     let mut heard = Vec::new();
     let mut last = None;
     for (from, frame) in &world.frames {
@@ -283,7 +287,7 @@ fn said(world: &World) -> Vec<Heard> {
     heard
 }
 
-fn said_by(world: &World, n: usize) -> Vec<Heard> {
+pub(super) fn said_by(world: &World, n: usize) -> Vec<Heard> {
     said(world).into_iter().filter(|h| h.from == n).collect()
 }
 
@@ -298,7 +302,7 @@ fn errors_of(world: &World, n: usize) -> Vec<(u8, u8, Ipv6Addr)> {
     errors.collect()
 }
 
-fn answers_echo(answers: &[Vec<u8>], from: Ipv6Addr, len: usize) -> bool {
+pub(super) fn answers_echo(answers: &[Vec<u8>], from: Ipv6Addr, len: usize) -> bool {
     answers.iter().any(|answer| {
         let (src, message) = icmp(answer);
         let is_reply = matches!(message, Message::EchoReply(echo) if echo.data.len() == len - 48);
