@@ -61,7 +61,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "mote",
         &[
-            "limits", "time", "random", "mac", "ip", "tcp", "link", "node",
+            "limits", "time", "random", "mac", "ip", "tcp", "tcphc", "link", "node",
         ],
     ),
 ];
