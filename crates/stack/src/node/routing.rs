@@ -386,8 +386,8 @@ impl<'m> Node<'m> {
         let mut classified = self.classify(inner, &hop)?;
         let is_amiss = is_foreign(inner)
             || match classified.disposition {
-                // A packet that came down through a tunnel must not go up again: the root would send it
-                // back.
+                // A packet that came down through a tunnel must not go up again: the root would
+                // send it back.
                 Disposition::Forward(next) => self.ip.goes_up(&classified.header, next),
                 // The root puts source routes only into the outer header, and no other node makes
                 // source routes.
