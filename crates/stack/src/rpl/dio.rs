@@ -115,10 +115,11 @@ impl Rpl<'_> {
         // DIO without the option is a probe, and no answer.
         let is_whole = options.configuration.is_some() || dio.rank == INFINITE_RANK;
         let is_own = !to_all && is_whole && self.question.is_answer(from, now);
-        let is_heeded = is_own && self.end_questions_to(from);
         if is_own {
+            // It may be what shows that the neighbour is there.
             self.on_answered(from, now);
         }
+        let is_heeded = is_own && self.end_questions_to(from);
         let is_here = |dodag: &Dodag| dodag.id == dio.dodag && dodag.instance == dio.instance;
         if !self.dodag.as_ref().is_some_and(is_here) {
             // A neighbour that has joined another DODAG is no parent in this one.

@@ -202,6 +202,27 @@ fn strangers_that_claim_leave_room_for_known_neighbours() {
     assert_eq!((asked, strangers), ([3, 1, 1], 3));
 }
 
+/// Where the radio reports no acknowledgement, the answer itself shows that the claimant exists.
+#[test]
+fn a_claimant_is_followed_over_a_radio_that_ceases_to_report() {
+    let unknown = FrameReport {
+        acknowledged: None,
+        ..FrameReport::of(1, true)
+    };
+    let mut bench = Bench::joined(RplRole::Router);
+    bench.dio(&says(7, 300)).unwrap();
+    claim(&mut bench, &[7], (ms(4_000), ms(2_500)), &[0], &[]);
+    for _ in 0..200 {
+        if bench.questions(7) == 0 {
+            bench.run(ms(10));
+        }
+    }
+    bench.rpl.on_sent(iid(7), unknown, bench.now);
+    let answer = newer(7, 300).bytes();
+    assert_eq!(bench.message(link_local(7), false, &answer), Ok(()));
+    assert_eq!(version(&bench), 241);
+}
+
 /// Messages in the parent's name, which does not answer, keep no question from a claimant.
 #[test]
 fn claims_in_the_parents_name_keep_no_question_from_a_claimant() {
