@@ -154,6 +154,10 @@ impl Rpl<'_> {
             self.lose_rank_of(from, is_own);
         }
         checked?;
+        if !to_all && is_whole && self.is_parent(from) && !self.is_asked() {
+            // The parent's late answer to this round's questions: no claimant counts any more.
+            self.candidates.end_questions();
+        }
         self.hear((from, is_own, to_all), dio, &options, now, rng)
     }
 

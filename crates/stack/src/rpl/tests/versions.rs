@@ -223,6 +223,31 @@ fn a_claimant_is_followed_over_a_radio_that_ceases_to_report() {
     assert_eq!(version(&bench), 241);
 }
 
+/// The parent denies a newer version late, once a claimant is asked.
+#[test]
+fn a_late_denial_of_the_parent_ends_the_round() {
+    let mut bench = among_neighbours(true);
+    claim(&mut bench, &[7, 8], (ms(4_000), ms(2_500)), &[0], &[]);
+    for _ in 0..200 {
+        if bench.questions(7) == 0 {
+            bench.run(ms(10));
+        }
+    }
+    bench
+        .message(link_local(0), false, &says(0, 128).bytes())
+        .unwrap();
+    let confirmed = bench.message(link_local(7), false, &newer(7, 300).bytes());
+    assert_eq!(confirmed, Err(MessageDrop::StrangeVersion));
+    claim(
+        &mut bench,
+        &[],
+        (ms(4_000), ms(4_000)),
+        &[0, 7, 8],
+        &[says(0, 128)],
+    );
+    assert_eq!((version(&bench), bench.questions(8)), (240, 0));
+}
+
 /// Messages in the parent's name, which does not answer, keep no question from a claimant.
 #[test]
 fn claims_in_the_parents_name_keep_no_question_from_a_claimant() {
