@@ -29,8 +29,8 @@ pub struct Candidate {
     /// Frames to it in the last eight seconds, about: every four of them halve it.
     load: u8,
     /// Of the parent, the DISs to it that are left, unless it answers: a message in its name counts
-    /// only if its answer confirms it. Of another neighbour, [`CLAIMS`] while it claims a newer
-    /// version and waits to be asked, then [`ASKED`].
+    /// only if its answer confirms it; [`LATER`] while neighbours are asked before. Of another
+    /// neighbour, [`CLAIMS`] while it claims a newer version and waits to be asked, then [`ASKED`].
     pub(super) questions: u8,
     /// Signal strength of its messages, dBm, an average in which the last ones count most; 0: not
     /// known.
@@ -221,6 +221,11 @@ impl Candidate {
         u32::from(self.trials > 0) << doublings
     }
 
+    /// Whether a question to the neighbour may be answered.
+    pub(super) fn may_answer(&self) -> bool {
+        !self.is_gone() && !self.is_vain()
+    }
+
     /// Whether the neighbour may be made up: a stranger that has taken none of several frames.
     const fn is_vain(&self) -> bool {
         !self.is_proven() && self.attempts >= VAIN_ATTEMPTS
@@ -320,19 +325,15 @@ impl<'m> Candidates<'m> {
         })
     }
 
+    /// How many neighbours wait to be asked about the newer version that they claim.
+    pub(super) fn claims(&self) -> usize {
+        self.iter().filter(|slot| slot.questions == CLAIMS).count()
+    }
+
     /// No question is left, and none is out.
     pub(super) fn end_questions(&mut self) {
         for slot in self.slots.iter_mut() {
             slot.questions = 0;
-        }
-    }
-
-    /// `iid`, which is not the parent, claims a newer version: it is asked once in each round of
-    /// questions, if it may exist and takes frames.
-    pub(super) fn note_claim_of(&mut self, iid: Iid) {
-        let slot = self.find_mut(iid).filter(|slot| slot.questions == 0);
-        if let Some(slot) = slot.filter(|slot| !slot.is_gone() && !slot.is_vain()) {
-            slot.questions = CLAIMS;
         }
     }
 
@@ -460,9 +461,14 @@ const fn weakness(signal_dbm: i8) -> u8 {
     }
 }
 
+/// The values of [`Candidate::questions`] of the parent: how often a DIS is sent to it to confirm a
+/// message, until it answers, and that it is asked anew after the claimants.
+pub(super) const QUESTIONS: u8 = 3;
+pub(super) const LATER: u8 = QUESTIONS + 1;
+
 /// The values of [`Candidate::questions`] of a neighbour that claims a newer version.
-const CLAIMS: u8 = ASKED + 1;
-pub(super) const ASKED: u8 = 1;
+pub(super) const ASKED: u8 = LATER + 1;
+pub(super) const CLAIMS: u8 = ASKED + 1;
 
 const PRIOR_SUCCESSES: u16 = 1;
 

@@ -135,7 +135,7 @@ impl Rpl<'_> {
             return;
         }
         self.detached.end();
-        // They were about the old parent.
+        // Open questions concerned the old parent.
         self.candidates.end_questions();
         self.is_parent_news = true;
         self.parent_since = now;

@@ -5,7 +5,7 @@
 use core::cmp::Ordering;
 use core::net::Ipv6Addr;
 
-use super::candidates::{ASKED, Candidate, ticks};
+use super::candidates::{ASKED, CLAIMS, Candidate, LATER, QUESTIONS, ticks};
 use super::iid::Iid;
 use super::objective::{ETX_UNIT, INFINITE_RANK};
 use super::probe::Question;
@@ -115,10 +115,11 @@ impl Rpl<'_> {
         // DIO without the option is a probe, and no answer.
         let is_whole = options.configuration.is_some() || dio.rank == INFINITE_RANK;
         let is_own = !to_all && is_whole && self.question.is_answer(from, now);
-        let is_heeded = is_own && self.end_questions_to(from);
         if is_own {
+            // It may be what shows that the neighbour is there.
             self.on_answered(from, now);
         }
+        let is_heeded = is_own && self.end_questions_to(from);
         let is_here = |dodag: &Dodag| dodag.id == dio.dodag && dodag.instance == dio.instance;
         if !self.dodag.as_ref().is_some_and(is_here) {
             // A neighbour that has joined another DODAG is no parent in this one.
@@ -153,30 +154,49 @@ impl Rpl<'_> {
             self.lose_rank_of(from, is_own);
         }
         checked?;
+        if !to_all && is_whole && self.is_parent(from) && !self.is_asked() {
+            // The parent's late answer to this round's questions: no claimant counts any more.
+            self.candidates.end_questions();
+        }
         self.hear((from, is_own, to_all), dio, &options, now, rng)
     }
 
-    /// Whether a DIS to the parent is planned or unanswered.
+    /// Whether a round of questions has DISs to the parent left.
     fn is_asked(&self) -> bool {
         let parent = self.parent.and_then(|parent| self.candidates.find(parent));
-        parent.is_some_and(|parent| parent.questions > 0)
+        parent.is_some_and(|parent| (1..=QUESTIONS).contains(&parent.questions))
     }
 
     /// Plans DISs to the parent, to confirm a message that counts only with its confirmation. Each
     /// round of questions ends before the next begins: neighbours in a newer version are asked once
-    /// the parent has left its questions unanswered, however many claims come meanwhile.
+    /// the parent has left its questions unanswered, however many claims come meanwhile. Then it is
+    /// the parent's turn again.
     fn ask_parent(&mut self) {
-        let Some(iid) = self.parent else { return };
-        let is_over = |candidate: &Candidate| match candidate.iid == iid {
-            true => candidate.questions == 0,
-            false => candidate.questions <= ASKED,
+        let has_claims = self.candidates.claims() > 0;
+        let parent = self.parent.and_then(|iid| self.candidates.find(iid));
+        let Some(iid) = parent.filter(|it| it.questions == 0).map(|it| it.iid) else {
+            return;
         };
-        if self.candidates.iter().all(is_over) {
+        if !has_claims {
             self.candidates.end_questions();
-            if let Some(parent) = self.candidates.find_mut(iid) {
-                parent.questions = QUESTIONS;
-                self.is_dirty = true;
-            }
+        }
+        if let Some(parent) = self.candidates.find_mut(iid) {
+            parent.questions = if has_claims { LATER } else { QUESTIONS };
+            self.is_dirty = true;
+        }
+    }
+
+    /// `from`, which is not the parent, claims a newer version: it is asked once in this round, if
+    /// it may exist and takes frames. Once the parent has had its questions, claimants wait for the
+    /// next round, so that invented ones cannot prolong this one.
+    fn note_claim_of(&mut self, from: Iid) {
+        let has_room = self.candidates.claims() < CLAIMANTS_MAX;
+        if self.is_asked()
+            && let Some(claimant) = self.candidates.find_mut(from)
+            && (has_room || claimant.is_proven())
+            && claimant.may_answer()
+        {
+            claimant.questions = CLAIMS;
         }
     }
 
@@ -188,7 +208,7 @@ impl Rpl<'_> {
             self.candidates.end_questions();
             return true;
         }
-        // It stays asked until the parent is asked anew, whatever it answers.
+        // It stays asked until it claims anew, whatever it answers.
         let candidate = self.candidates.find(from);
         candidate.is_some_and(|candidate| candidate.questions == ASKED && candidate.is_proven())
     }
@@ -198,7 +218,7 @@ impl Rpl<'_> {
     pub(super) fn is_to_be_asked(&self, candidate: &Candidate) -> bool {
         match self.is_parent(candidate.iid) {
             true => candidate.questions > 0,
-            false => candidate.questions > ASKED && self.parent.is_some() && !self.is_asked(),
+            false => candidate.questions == CLAIMS && self.parent.is_some() && !self.is_asked(),
         }
     }
 
@@ -348,7 +368,7 @@ impl Rpl<'_> {
                 if !self.is_parent(from) {
                     // It is none that this node could go over to, as long as the parent stays.
                     self.lose_rank_of(from, is_own);
-                    self.candidates.note_claim_of(from);
+                    self.note_claim_of(from);
                 }
                 return Err(MessageDrop::StrangeVersion);
             }
@@ -566,8 +586,8 @@ fn check_rank(rank: u16, unit: u16) -> Result<(), MessageDrop> {
 /// itself.
 const SILENT_TICKS: u32 = 8;
 
-/// How often a DIS is sent to the parent to confirm a message, until it answers.
-const QUESTIONS: u8 = 3;
+/// How many claimants wait for a question before strangers are left to a later round.
+const CLAIMANTS_MAX: usize = 3;
 
 /// The rise of the cost of the parent's path from which the parent is asked: two transmissions.
 const WORSE_ETX: u16 = 2 * ETX_UNIT;

@@ -5,7 +5,7 @@
 //! the air, and measure the congestion that they cause. For the same reason the wait for the next
 //! probe doubles with each one that took many attempts, and halves with each one that did not.
 
-use super::candidates::{Candidate, ticks};
+use super::candidates::{CLAIMS, Candidate, ticks};
 use super::iid::Iid;
 use super::objective::ETX_UNIT;
 use super::{ControlMessage, Destination, Rpl, RplAction, is_due, jittered, send};
@@ -17,8 +17,8 @@ use crate::time::{Duration, Instant};
 enum ProbeReason {
     /// The parent did not take the last frame.
     Doubt,
-    /// The parent is to confirm a message that was sent in its name, or did not, and a neighbour is
-    /// to confirm the newer version that it claims.
+    /// The parent is to confirm a message. If it has not, a neighbour is to confirm the newer
+    /// version that it claims.
     Claim,
     /// The node has no parent, and this neighbour was gone, but is heard again.
     Return,
@@ -173,6 +173,8 @@ impl Rpl<'_> {
             let why = self.probe_reason(candidate, now)?;
             let order = match why {
                 ProbeReason::Routine => candidate.tested,
+                // Claimants come before a parent that is to be asked anew.
+                ProbeReason::Claim => u32::from(CLAIMS - candidate.questions),
                 _ => u32::from(candidate.base.saturating_add(candidate.etx())),
             };
             Some((why, order, candidate.iid))

@@ -1,5 +1,7 @@
 //! A newer version of the DODAG that the parent does not confirm, and how soon a new one is spread.
 
+use core::ops::Range;
+
 use super::lab::{iid, link_local};
 use super::messages::{Bench, ROOT, Says, bytes_of, says};
 use crate::rpl::{ControlMessage, Destination, FrameReport, MessageDrop, RplRole};
@@ -55,7 +57,7 @@ fn claim(
         bench.run(ms(10));
         for (to, message) in bench.sent.split_off(seen) {
             bench.sent.push((to, message));
-            for node in [0, 7, 8] {
+            for node in 0..60 {
                 if to != Destination::Neighbour(iid(node)) {
                     continue;
                 }
@@ -135,6 +137,124 @@ fn claims_that_nobody_confirms_change_nothing() {
     claim(&mut bench, &[7], (ms(500), ms(30_000)), &[0, 7], &answers);
     assert_eq!((version(&bench), bench.rpl.parent()), (240, Some(iid(0))));
     assert_eq!(bench.questions(7), 0);
+}
+
+/// Invented neighbours take turns at claims, each 500 ms for so many turns, the first of them after
+/// `turn` others. Node 0 takes frames.
+fn claim_in_turn(bench: &mut Bench, turns: Range<usize>, answers: &[Says]) {
+    for turn in turns {
+        for invented in [says, newer] {
+            let _ = bench.dio(&invented(20 + turn % INVENTED, 300));
+        }
+        claim(bench, &[], (ms(500), ms(500)), &[0], answers);
+    }
+}
+
+/// How many invented neighbours take turns.
+const INVENTED: usize = 30;
+
+/// Claims in turn prolong no round of questions: the parent is heard soon.
+#[test]
+fn invented_claimants_keep_no_question_from_the_parent() {
+    for turns in 40..60 {
+        let mut bench = Bench::joined(RplRole::Router);
+        claim_in_turn(&mut bench, 0..turns, &[]);
+        let others: usize = (20..60).map(|node| bench.questions(node)).sum();
+        let parent = bench.questions(0);
+        assert!(parent + 3 >= others && others > 0, "{parent} {others}");
+        let _ = bench.dio(&newer(0, 128));
+        claim_in_turn(&mut bench, turns..turns + 14, &[newer(0, 128)]);
+        assert_eq!((version(&bench), bench.rpl.parent()), (241, Some(iid(0))));
+    }
+}
+
+/// The parent speaks once, while claimants are asked: it is asked after them.
+#[test]
+fn a_parent_that_speaks_while_claimants_are_asked_is_asked_after_them() {
+    let mut bench = Bench::joined(RplRole::Router);
+    bench.sent.clear();
+    claim_in_turn(&mut bench, 0..3, &[]);
+    while (20..60).all(|node| bench.questions(node) == 0) {
+        bench.run(ms(10));
+    }
+    assert_eq!(bench.questions(0), 3);
+    let _ = bench.dio(&newer(0, 128));
+    claim(
+        &mut bench,
+        &[],
+        (ms(500), ms(5_000)),
+        &[0],
+        &[newer(0, 128)],
+    );
+    let asked = [0, 20, 21, 22].map(|node| bench.questions(node));
+    assert_eq!((version(&bench), asked), (241, [4, 1, 1, 1]));
+}
+
+/// A round has few strangers, and all claimants that have acknowledged frames.
+#[test]
+fn strangers_that_claim_leave_room_for_known_neighbours() {
+    let mut bench = among_neighbours(true);
+    claim_in_turn(&mut bench, 0..4, &[]);
+    let span = (ms(20_000), ms(20_000));
+    claim(&mut bench, &[7, 8], span, &[0, 7, 8], &[]);
+    let strangers: usize = (20..60).map(|node| bench.questions(node)).sum();
+    let asked = [0, 7, 8].map(|node| bench.questions(node));
+    assert_eq!((asked, strangers), ([3, 1, 1], 3));
+}
+
+/// Where the radio reports no acknowledgement, the answer itself shows that the claimant exists.
+#[test]
+fn a_claimant_is_followed_over_a_radio_that_ceases_to_report() {
+    let unknown = FrameReport {
+        acknowledged: None,
+        ..FrameReport::of(1, true)
+    };
+    let mut bench = Bench::joined(RplRole::Router);
+    bench.dio(&says(7, 300)).unwrap();
+    claim(&mut bench, &[7], (ms(4_000), ms(2_500)), &[0], &[]);
+    for _ in 0..200 {
+        if bench.questions(7) == 0 {
+            bench.run(ms(10));
+        }
+    }
+    bench.rpl.on_sent(iid(7), unknown, bench.now);
+    let answer = newer(7, 300).bytes();
+    assert_eq!(bench.message(link_local(7), false, &answer), Ok(()));
+    assert_eq!(version(&bench), 241);
+}
+
+/// The parent denies a newer version late, once a claimant is asked.
+#[test]
+fn a_late_denial_of_the_parent_ends_the_round() {
+    let mut bench = among_neighbours(true);
+    claim(&mut bench, &[7, 8], (ms(4_000), ms(2_500)), &[0], &[]);
+    for _ in 0..200 {
+        if bench.questions(7) == 0 {
+            bench.run(ms(10));
+        }
+    }
+    bench
+        .message(link_local(0), false, &says(0, 128).bytes())
+        .unwrap();
+    let confirmed = bench.message(link_local(7), false, &newer(7, 300).bytes());
+    assert_eq!(confirmed, Err(MessageDrop::StrangeVersion));
+    claim(
+        &mut bench,
+        &[],
+        (ms(4_000), ms(4_000)),
+        &[0, 7, 8],
+        &[says(0, 128)],
+    );
+    assert_eq!((version(&bench), bench.questions(8)), (240, 0));
+}
+
+/// Messages in the parent's name, which does not answer, keep no question from a claimant.
+#[test]
+fn claims_in_the_parents_name_keep_no_question_from_a_claimant() {
+    let mut bench = among_neighbours(true);
+    let span = (ms(100), ms(8_000));
+    claim(&mut bench, &[0, 7], span, &[0, 7], &[newer(7, 300)]);
+    assert_eq!((version(&bench), bench.rpl.parent()), (241, Some(iid(7))));
 }
 
 /// An answer without a question, or without an acknowledgement that shows that somebody is there.
