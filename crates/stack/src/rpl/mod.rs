@@ -1,9 +1,9 @@
 //! RPL: how motes that are switched on become a mesh, and how it mends itself.
 //!
 //! One instance and one DODAG at a time, in non-storing mode (MOP 1): each mote knows its parent,
-//! the root knows the whole tree and routes downwards by source. A DODAG of another mode or of an
-//! unknown objective function is joined as a leaf (RFC 6550 §8.5); in storing mode (MOP 2 and 3)
-//! such a leaf sends its DAOs to its parent.
+//! the root knows the whole tree and routes downwards by source. A DODAG of another mode, or with
+//! an unknown objective function, has leaves only (RFC 6550 §8.5); in storing mode (MOP 2 and 3)
+//! they send their DAOs to their parents.
 //!
 //! Place: pure. A control message, a report of the link or a deadline goes in; [`RplAction`]s come
 //! out. The node joins it to IP and to the links:
@@ -25,8 +25,8 @@
 //! by [`Rpl::on_sent`]; candidates that might be better, and those that were silent for long, are
 //! probed likewise. A parent that is gone is replaced by any candidate that cannot be a descendant;
 //! if there is none, the mote announces an infinite rank to its children (poisoning), waits until
-//! they know, and sends DIS messages again. A neighbour that was gone is tried again when a frame
-//! of it is heard: at once, and ever more seldom while it takes none.
+//! they know, and sends DIS messages again. A neighbour that was gone is tried again when it is
+//! heard: at once, and ever more seldom while it takes no frame.
 //!
 //! What strangers can do: each message costs bounded work and no memory; messages that make this
 //! node send something are limited by an [`Allowance`]. Neighbours that have acknowledged a frame
@@ -35,8 +35,8 @@
 //! (another version, mode, DODAG or prefix, a new DTSN, a much worse or an infinite rank) is
 //! accepted only as the answer to this node's own DIS to the parent. If the parent leaves three of
 //! them unanswered, a newer version is accepted as the answer to a DIS to a neighbour that claims
-//! it and acknowledges frames. An attacker that sends in a neighbour's name at that moment can
-//! mislead this node, until frames are authenticated.
+//! it and acknowledges frames. Until frames are authenticated, an attacker can mislead this node
+//! that answers in the parent's name at that moment, or silences the parent and claims a version.
 //!
 //! Left out: routers of storing mode, floating DODAGs, several parents at once, route information,
 //! secured messages, P2P-RPL. Sources: RFC 6550, 6551, 6552, 6719, 6206, 9008, 9010, 9035.
@@ -214,11 +214,9 @@ pub struct Rpl<'m> {
     versions: Allowance,
     /// Signal strength of the frame with the next message, dBm; 0: not known.
     signal_dbm: i8,
-    /// Whether this node has had a place in this version since the motes around it have ceased to
-    /// join.
+    /// Whether this node has had a place in this version since the motes around it ceased to join.
     is_calm: bool,
-    /// Bounds on answers to a DIS: from neighbours that have acknowledged a frame, and from
-    /// strangers.
+    /// Bounds on answers to a DIS: of neighbours that acknowledged a frame, and of strangers.
     answers: [Allowance; 2],
     proven: ProvenNeighbours,
     /// Events since the last poll.
@@ -244,8 +242,7 @@ enum Kind {
 }
 
 impl<'m> Rpl<'m> {
-    /// A node that has not sent any message yet. `candidates`: eight slots are plenty; a root needs
-    /// none.
+    /// A node that has sent no message yet. `candidates`: eight slots are plenty, a root needs none.
     pub fn new(config: &Config, candidates: &'m mut [Candidate]) -> Self {
         let (kind, dodag) = match &config.role {
             #[cfg(feature = "root")]
@@ -315,8 +312,7 @@ impl<'m> Rpl<'m> {
         self.detached.start(self.is_root(), now, rng);
     }
 
-    /// Sets the signal strength of the frame with the next message, dBm; 0, or never called: not
-    /// known.
+    /// Sets the signal strength of the frame with the next message, dBm; 0, or not called: unknown.
     ///
     /// Links without any measurement are ranked by signal strength: while many motes send at once,
     /// a weak link loses most frames, even if it is good in quiet times.
