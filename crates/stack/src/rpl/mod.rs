@@ -242,7 +242,7 @@ enum Kind {
 }
 
 impl<'m> Rpl<'m> {
-    /// A node that has sent no message yet. `candidates`: eight slots are plenty, a root needs none.
+    /// A node that has sent no message yet. `candidates`: eight are plenty, a root needs none.
     pub fn new(config: &Config, candidates: &'m mut [Candidate]) -> Self {
         let (kind, dodag) = match &config.role {
             #[cfg(feature = "root")]
