@@ -63,6 +63,7 @@ impl Plan {
                 .map(|sweep| given::table("over", sweep))
                 .transpose()?
                 .unwrap_or_default(),
+            ..Overrides::default()
         };
         let plan = given::plan(source, kind, overrides, files)?;
         Ok(Self(Arc::new(plan)))

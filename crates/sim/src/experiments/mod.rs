@@ -440,7 +440,7 @@ mod tests {
             ("forwarding", &["copy", "cit"]),
             ("relaying", &["fragments", "reassembly"]),
             ("queue", &["droptail", "red"]),
-            ("compression", &["none", "tcphc"]),
+            ("compression", &["none", "tcphc", "auto"]),
             ("channels", &["single", "multi"]),
         ];
         for experiment in all() {
