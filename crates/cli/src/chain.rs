@@ -357,8 +357,18 @@ pub(crate) fn join(
             )));
         }
     }
+    let known_by = world.now() + KNOWN_WITHIN;
+    while !network::has_ways_down(world, nodes) && world.now() < known_by {
+        interrupt.check()?;
+        let next = world.now() + LOOK_EVERY;
+        world.run_until(next);
+    }
     interrupt.check()
 }
+
+/// Virtual time within which the border router hears of a leaf that has joined; one of which it
+/// hears later is unreachable until then.
+const KNOWN_WITHIN: Duration = Duration::from_secs(60);
 
 /// The longest hold that is of any use: a full frame goes one hop in 7 ms.
 const HOLD_USUAL_MAX: Duration = Duration::from_millis(50);

@@ -503,6 +503,20 @@ fn is_in(world: &World<'_>, mote: usize) -> bool {
     is_reachable && node.global_address().is_some() && node.ip().default_route().is_some()
 }
 
+/// Whether the border router of a mesh that routes by RPL has a way down to each of the first
+/// `nodes` nodes of `world` with an IEEE 802.15.4 radio, left-out ones aside. A leaf without RPL
+/// has its address before its parent has told the root of it.
+pub fn has_ways_down(world: &World<'_>, nodes: usize) -> bool {
+    let root = world.node(0);
+    let is_known = |mote: usize| {
+        // Lossless: nodes have 16-bit numbers.
+        let iid = plan::link_addr(mote as u16).iid();
+        root.routes_down().any(|step| step.child == iid)
+    };
+    let is_aside = |mote: usize| world.is_left_out(mote) || mac(world, mote).is_none();
+    root.rpl().is_none() || (1..nodes).all(|mote| is_aside(mote) || is_known(mote))
+}
+
 /// Which motes have ever joined. Without this memory a large mesh would hardly ever count as
 /// complete: at most moments some mote is changing its parent.
 #[derive(Debug, Default)]
