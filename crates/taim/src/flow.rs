@@ -124,6 +124,8 @@ pub(crate) struct SegmentEffect {
     /// only acknowledges, except the first segment of a flow, which may be a request. Retransmitted
     /// bytes count twice: a starving sender sends nothing else.
     pub(crate) streamed: u32,
+    /// Whether it carries as much as a segment of its direction may.
+    pub(crate) is_full: bool,
     /// How long after an acknowledgment went into the mesh these new bytes of the mote came, which
     /// are the first since then; none where they are sent again.
     pub(crate) took: Option<Duration>,
@@ -193,6 +195,7 @@ impl Flow {
         let stream = &mut self.streams[direction as usize];
         let mut news = stream.on_data(segment, now);
         stream.note_fin(segment);
+        news.is_full = self.is_full(segment);
         news.streamed = self.streamed(segment, &news);
         if news.new_bytes > 0 && !news.is_retransmission {
             // A sender that has more answers an acknowledgment within a round trip.
@@ -281,6 +284,14 @@ impl Flow {
         let left = ANSWER_BYTES_MAX.saturating_sub(*before);
         *before = before.saturating_add(news.new_bytes);
         bytes.saturating_sub(left)
+    }
+
+    /// See [`SegmentEffect::is_full`]. A sender keeps to the MSS of either end, and to an eighth
+    /// less where its frames have room for less. Timestamps are no part of the MSS (RFC 6691).
+    fn is_full(&self, segment: &Segment) -> bool {
+        let mss = self.streams.iter().filter_map(|stream| stream.mss).min();
+        let full = mss.map(|mss| u32::from(mss - mss / 8));
+        full.is_some_and(|full| segment.payload_len + TIMESTAMPS_LEN >= full)
     }
 
     /// How long nothing has been under way: all that was sent is acknowledged.
@@ -579,6 +590,9 @@ pub(crate) fn ahead(number: u32, other: u32) -> Option<u32> {
 
 /// The most that an answer has, bytes: more is a stream, which acknowledgments drive.
 const ANSWER_BYTES_MAX: u32 = 2_048;
+
+/// Length of TCP's timestamps option with its padding (RFC 7323), bytes.
+const TIMESTAMPS_LEN: u32 = 12;
 
 /// A jump of sequence numbers beyond this is larger than any window of a mote allows, and is taken
 /// for forged.

@@ -64,6 +64,8 @@ pub(crate) struct Gate {
     turns: u64,
     /// The classification of flows as heavy or light.
     heavy_flows: HeavyFlows,
+    /// Whether flows contended with the last segment.
+    did_contend: bool,
     /// What flows inside owe.
     answers: Answers,
     /// Smoothed length of a segment with new bytes.
@@ -96,6 +98,7 @@ impl Gate {
             entering: None,
             turns: 0,
             heavy_flows: HeavyFlows::default(),
+            did_contend: false,
             answers: Answers::default(),
             message_bytes: 0,
             come: [0; 2],
@@ -150,10 +153,12 @@ impl Gate {
                 sign.streamed = 0;
             }
             self.heavy_flows.on_segment(id, sign, now);
+            self.level(id, now);
             return;
         }
         let answered = news.new_bytes + news.newly_acknowledged;
         self.welcome(id, sign, now);
+        self.level(id, now);
         self.note_late(id, news, now);
         if self.heavy_flows.is_heavy(id) && !self.is_silent(id) {
             self.note_message(news);
@@ -215,10 +220,31 @@ impl Gate {
     /// no claim to what it did not use.
     fn welcome(&mut self, id: FlowId, sign: Sign, now: Instant) {
         if self.heavy_flows.on_segment(id, sign, now) {
-            let least = self.active(now).map(|share| share.served).min();
-            let share = self.share(id);
-            share.served = share.served.max(least.unwrap_or(0));
+            self.raise(id, now);
         }
+    }
+
+    /// Nobody owes others for the time in which the flows did not contend, nor has a claim a flow
+    /// that wanted little until now. The first debt once kept one flow out for ten minutes.
+    fn level(&mut self, id: FlowId, now: Instant) {
+        let contends = self.heavy_flows.contend();
+        if contends && !mem::replace(&mut self.did_contend, contends) {
+            self.shares.iter_mut().for_each(|share| share.served = 0);
+        }
+        self.did_contend = contends;
+        let is_heavy = self.heavy_flows.is_heavy(id);
+        let was_heavy = mem::replace(&mut self.share(id).was_heavy, is_heavy);
+        if is_heavy && !was_heavy {
+            self.raise(id, now);
+        }
+    }
+
+    /// Counts a flow as served at least as much as that which was served least.
+    fn raise(&mut self, id: FlowId, now: Instant) {
+        let others = self.active(now, Some(id)).map(|share| share.served);
+        let least = others.min();
+        let share = self.share(id);
+        share.served = share.served.max(least.unwrap_or(0));
     }
 
     /// Notes an answer that came late while flows contend.
@@ -446,7 +472,7 @@ impl Gate {
         }
         self.adapts_at = Some(now + ADAPTS_EVERY);
         let (mut least, mut most) = (u64::MAX, 0);
-        for share in self.active(now) {
+        for share in self.active(now, None) {
             if share.is_behind() {
                 least = least.min(share.served);
             }
@@ -467,11 +493,12 @@ impl Gate {
         self.window = self.window.max(1);
     }
 
-    /// Heavy flows that were heard of lately, or wait.
-    fn active(&self, now: Instant) -> impl Iterator<Item = &Share> {
+    /// Heavy flows that were heard of lately, or wait; all or all but one.
+    fn active(&self, now: Instant, but: Option<FlowId>) -> impl Iterator<Item = &Share> {
         let shares = self.shares.iter().enumerate();
         shares.filter_map(move |(place, share)| {
-            let counts = share.is_heard(now) || share.place.is_some();
+            let is_other = but.is_none_or(|but| but.index() != place);
+            let counts = is_other && (share.is_heard(now) || share.place.is_some());
             (counts && self.heavy_flows.is_heavy_at(place)).then_some(share)
         })
     }
@@ -583,6 +610,56 @@ mod tests {
         assert_eq!(gate.inside(), 1);
         comes(&mut gate, &mut flow, 800, lost + ms(70));
         assert_eq!(gate.inside(), 0);
+    }
+
+    /// What each of four flows counts as served with: 30 s without contention, then 10 s with it,
+    /// then 10 s in which flow 3 streams as well. `rates` are their bytes a second until then.
+    fn served(rates: [u32; 4]) -> [[u64; 4]; 3] {
+        let mut gate = Gate::auto();
+        let start = Instant::ORIGIN + Duration::from_secs(1_000);
+        let mut flows: Vec<_> = (0..4).map(|_| Flow::new(KEY, start)).collect();
+        let mut seqs = [0_u32; 4];
+        let mut seen = Vec::new();
+        for second in 0..50 {
+            for (place, flow) in flows.iter_mut().enumerate() {
+                let bytes = match (place, second) {
+                    (2, 0..30) => 0,
+                    (0..3, 30..) | (3, 40..) => 1_000,
+                    _ => rates[place],
+                };
+                if bytes > 0 {
+                    let segment = up(seqs[place], bytes);
+                    seqs[place] += bytes;
+                    let now = start + Duration::from_millis(second * 1_000 + place as u64);
+                    let news = flow.on_segment(&segment, now);
+                    gate.on_segment(FlowId::at(place as u32), flow, &segment, &news, now);
+                }
+            }
+            if [29, 39, 49].contains(&second) {
+                seen.push([0, 1, 2, 3].map(|place| gate.share(FlowId::at(place)).served));
+            }
+        }
+        seen.try_into().expect("three times")
+    }
+
+    /// A flow beside the border router once owed to those far away what it had had before there
+    /// was a third one, and had a thirtieth of their share for ten minutes.
+    #[test]
+    fn nothing_is_owed_for_the_time_before_flows_contend() {
+        let [before, with, _] = served([9_000, 1_500, 0, 0]);
+        assert!(before[0] > before[1] + 100_000, "{before:?}");
+        let (least, most) = (with[..3].iter().min(), with[..3].iter().max());
+        let apart = most.zip(least).map(|(most, least)| most - least);
+        assert!(apart <= Some(2_000), "{with:?}");
+    }
+
+    /// A flow that sends little for long, and then as much as it can, once had all the turns until
+    /// it had as much as the others.
+    #[test]
+    fn a_flow_that_wanted_little_has_no_claim_to_what_it_left() {
+        let [_, with, then] = served([1_000, 1_000, 0, 20]);
+        assert!(with[3] < 2_000, "{with:?}");
+        assert!(then[3] + 2_000 > then[0], "{then:?}");
     }
 
     /// The last duplicate ACK that goes to a mote has it send again what is missing: it has a turn

@@ -8,7 +8,8 @@
 //! count, not requests and responses, which wait for one another and leave the air to others. A
 //! flow that rests for half of the time, with all its data acknowledged, is light however much it
 //! moves: it gets all that it needs. A flow that falls silent keeps its class for [`CLAIM`],
-//! because a starving flow shows nothing but timeouts. Beside its class, a flow may be silent: for
+//! because a starving flow shows nothing but timeouts. A flow that never rests and sends full
+//! segments wants more, and is heavy however little it moves. Beside its class, a flow may be silent: for
 //! half of the time its answer is awaited longer than the mesh takes ([`HeavyFlows::note_late`]).
 //! Source: Motet's own.
 
@@ -60,10 +61,10 @@ struct Load {
     is_heavy: bool,
     /// Whether it is among [`HeavyFlows::heavy_up`].
     is_counted_up: bool,
-    /// Bytes of streams that it has moved in the step that runs, by direction.
-    fresh: [u64; 2],
-    /// Bytes of earlier steps, each step weighing an eighth less than the next.
-    recent: [u64; 2],
+    /// Bytes of streams that it has moved, by direction.
+    moved: [Moved; 2],
+    /// How many of them came in segments that were not full.
+    partial: Moved,
     /// How long it rested, in the step that runs and, weighed alike, before.
     rested: Duration,
     /// How long answers took that came late, in the step that runs and, weighed alike, before.
@@ -80,12 +81,23 @@ struct Load {
     crowd_until: Option<Instant>,
 }
 
+/// Bytes that a flow has moved.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    /// Bytes of the step that runs.
+    fresh: u64,
+    /// Bytes of earlier steps, each step weighing an eighth less than the next.
+    recent: u64,
+}
+
 /// The facts about a segment by which its flow is classified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sign {
     pub(crate) direction: Direction,
     /// Bytes of a stream that it moves: see [`SegmentEffect::streamed`].
     pub(crate) streamed: u32,
+    /// Whether it is as long as it may be: see [`SegmentEffect::is_full`].
+    pub(crate) is_full: bool,
     /// How long nothing was under way before it: see [`SegmentEffect::rested`].
     pub(crate) rested: Duration,
 }
@@ -95,24 +107,35 @@ impl Sign {
         Self {
             direction: segment.direction,
             streamed: news.streamed,
+            is_full: news.is_full,
             rested: news.rested,
         }
+    }
+}
+
+impl Moved {
+    const fn sum(&self) -> u64 {
+        self.recent + self.fresh
+    }
+
+    /// Ends a step of the moving average.
+    fn age(&mut self) {
+        // Rounded up: the last byte is forgotten, too.
+        self.recent = self.recent - self.recent.div_ceil(PAST) + std::mem::take(&mut self.fresh);
     }
 }
 
 impl Load {
     /// The bytes that the flow moves in its busier direction.
     fn moves(&self) -> u64 {
-        let both = self.recent.iter().zip(self.fresh);
-        both.map(|(recent, fresh)| recent + fresh)
-            .max()
-            .unwrap_or(0)
+        let [up, down] = &self.moved;
+        up.sum().max(down.sum())
     }
 
     /// Whether it moves no less out of the mesh than into it.
     const fn is_up(&self) -> bool {
-        let [up, down] = self.recent;
-        up + self.fresh[0] >= down + self.fresh[1]
+        let [up, down] = &self.moved;
+        up.sum() >= down.sum()
     }
 
     /// Whether the flow rested for half of the time that it is known, and of a step at the least.
@@ -125,6 +148,13 @@ impl Load {
         let moves = self.moves();
         let most = busiest.moves.max(self.floor(busiest));
         moves > 0 && moves * LIGHT_PART >= most && !self.rests()
+    }
+
+    /// Whether the flow is held back by the mesh, and not by what its sender has to send: it streams
+    /// on and on without a rest, in full segments but for an eighth of the bytes.
+    fn is_insatiable(&self) -> bool {
+        let (moves, is_steady) = (self.moves(), self.heard.count_ones() >= HEARD_MIN);
+        moves > 0 && is_steady && self.partial.sum() * LIGHT_PART <= moves && !self.rests()
     }
 
     /// What the busiest flow moves at least, where this flow is compared with it. There is no floor
@@ -145,10 +175,8 @@ impl Load {
 
     /// Ends a step of the moving average.
     fn age(&mut self) {
-        for (recent, fresh) in self.recent.iter_mut().zip(&mut self.fresh) {
-            // Rounded up: the last byte is forgotten, too.
-            *recent = *recent - recent.div_ceil(PAST) + std::mem::take(fresh);
-        }
+        self.moved.iter_mut().for_each(Moved::age);
+        self.partial.age();
         let forget = |span: Duration| Duration::from_micros(span.as_micros() * (PAST - 1) / PAST);
         self.rested = forget(self.rested);
         self.late = forget(self.late);
@@ -162,7 +190,7 @@ impl Load {
         let is_heard = std::mem::take(&mut self.is_heard);
         self.heard = self.heard << 1 | u16::from(is_heard);
         let is_known = self.steps < ESTABLISHED || self.heard.count_ones() >= HEARD_MIN;
-        if self.is_busy(busiest) {
+        if self.is_busy(busiest) || self.is_insatiable() {
             self.is_heavy = true;
         } else if is_heard && (is_known || self.rests()) {
             self.is_heavy = false;
@@ -244,7 +272,9 @@ impl HeavyFlows {
         }
         // A rest that began long ago counts for the time that is remembered.
         load.rested = (load.rested + sign.rested).min(load.known + STEP);
-        load.fresh[sign.direction as usize] += u64::from(sign.streamed);
+        let streamed = u64::from(sign.streamed);
+        load.moved[sign.direction as usize].fresh += streamed;
+        load.partial.fresh += if sign.is_full { 0 } else { streamed };
         let load = *load;
         self.busiest.moves = self.busiest.moves.max(load.moves());
         if load.last.is_some() && !load.is_heavy && load.is_busy(&self.busiest) {
@@ -375,6 +405,7 @@ mod tests {
         Sign {
             direction: Direction::Up,
             streamed,
+            is_full: false,
             rested: Duration::ZERO,
         }
     }
@@ -685,6 +716,7 @@ mod tests {
                 let asks = Sign {
                     direction: Direction::Down,
                     streamed: 64,
+                    is_full: false,
                     rested: Duration::from_micros(600_000),
                 };
                 loads.on_segment(FlowId::at(flow), asks, now);
@@ -706,6 +738,7 @@ mod tests {
                 let asks = Sign {
                     direction: Direction::Up,
                     streamed: if second < 2 { 64 } else { 0 },
+                    is_full: false,
                     rested: Duration::from_micros(if second == 0 { 100_000 } else { 600_000 }),
                 };
                 loads.on_segment(FlowId::at(flow), asks, now);
@@ -738,6 +771,38 @@ mod tests {
             assert!(second >= 20 || loads.heavy == 0, "after {second} s");
         }
         assert_eq!(loads.heavy, 6);
+    }
+
+    /// Two flows over many hops once had a twelfth each of what one had beside the border router,
+    /// and no policy saw a crowd. Those that rest, or whose segments are short, want little.
+    #[test]
+    fn those_that_starve_from_the_beginning_contend() {
+        for (is_full, rested_ms, every, expected) in [
+            (true, 0, 1, 3),
+            (true, 0, 3, 3),
+            (true, 0, 8, 1),
+            (true, 700, 1, 1),
+            (false, 0, 1, 1),
+        ] {
+            let mut loads = HeavyFlows::patient();
+            for second in 0..60 {
+                let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+                let full = |streamed| Sign {
+                    is_full: true,
+                    ..sign(streamed)
+                };
+                loads.on_segment(FlowId::at(0), full(9_000), now);
+                for flow in (1..3).filter(|_| second % every == 0) {
+                    let starved = Sign {
+                        is_full,
+                        rested: Duration::from_millis(rested_ms * every),
+                        ..sign(450)
+                    };
+                    loads.on_segment(FlowId::at(flow), starved, now);
+                }
+            }
+            assert_eq!(loads.heavy, expected, "{is_full} {rested_ms} {every}");
+        }
     }
 
     /// A connection for each question does not contend with a flow that sends much.
