@@ -15,29 +15,31 @@ use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::configuration::COMPRESSED;
-use crate::wire::rpl::{Configuration, Dio, Dis, RplOption, RplOptions, mode};
+use crate::wire::rpl::{
+    CONFIGURATION_LEN, Configuration, Dio, Dis, Metrics, RplOptions, Solicited, kind, mode,
+};
 
 /// The options of a DIO.
-struct DioOptions {
-    configuration: Option<Configuration>,
+struct DioOptions<'a> {
+    configuration: Option<&'a [u8; CONFIGURATION_LEN]>,
     prefix: Option<PrefixInformation>,
     etx: Option<u16>,
 }
 
-impl DioOptions {
-    fn of(options: &RplOptions<'_>) -> Self {
+impl<'a> DioOptions<'a> {
+    fn of(options: &RplOptions<'a>) -> Self {
         let mut seen = Self {
             configuration: None,
             prefix: None,
             etx: None,
         };
-        for option in options.iter() {
-            match option {
-                RplOption::Configuration(configuration) => seen.configuration = Some(configuration),
-                RplOption::Prefix(prefix) if is_for_addresses(&prefix) => {
-                    seen.prefix = seen.prefix.or(Some(prefix));
+        for (kind, body) in options.bodies() {
+            match kind {
+                kind::CONFIGURATION => seen.configuration = body.try_into().ok(),
+                kind::PREFIX if seen.prefix.is_none() => {
+                    seen.prefix = PrefixInformation::parse(body).filter(is_for_addresses);
                 }
-                RplOption::Metrics(metrics) => seen.etx = metrics.etx(),
+                kind::METRICS => seen.etx = Metrics::parse(body).ok().and_then(|it| it.etx()),
                 _ => {}
             }
         }
@@ -66,21 +68,14 @@ impl Rpl<'_> {
         let Some(dodag) = self.dodag.as_ref() else {
             return Err(MessageDrop::Unwanted);
         };
-        let is_other = |option: RplOption<'_>| match option {
-            RplOption::Solicited(wanted) => {
-                wanted
-                    .instance
-                    .is_some_and(|wanted| wanted != dodag.instance)
-                    || wanted.dodag.is_some_and(|wanted| wanted != dodag.id)
-                    || wanted.version.is_some_and(|wanted| wanted != dodag.version)
-            }
-            _ => false,
-        };
+        let id = (dodag.instance, &dodag.id, dodag.version);
+        let is_other =
+            |(kind, body): (u8, &[u8])| kind == kind::SOLICITED && !Solicited::includes(body, id);
         let has_place = self.rank != INFINITE_RANK;
         // A child's unicast DIS is answered even without a rank, so that the child learns of that.
         // A root that has just started listens first.
         let is_silent = !has_place && (to_all || self.is_root());
-        if is_silent || !self.is_router() || dis.options.iter().any(is_other) {
+        if is_silent || !self.is_router() || dis.options.bodies().any(is_other) {
             return Err(MessageDrop::Unwanted);
         }
         if to_all {
@@ -240,7 +235,7 @@ impl Rpl<'_> {
         &mut self,
         from: Iid,
         dio: &Dio<'_>,
-        options: &DioOptions,
+        options: &DioOptions<'_>,
         now: Instant,
     ) -> Result<(), MessageDrop> {
         if let Some(dodag) = &self.dodag {
@@ -259,7 +254,7 @@ impl Rpl<'_> {
         if dio.rank == INFINITE_RANK {
             return Err(MessageDrop::Unwanted);
         }
-        let Some(configuration) = options.configuration else {
+        let Some(configuration) = options.configuration.map(Configuration::of) else {
             // A DIS to one is answered with it (RFC 6550 §8.3).
             if self.reply.is_none() && self.may_react(now) {
                 self.queue_reply(from, ControlMessage::Dis);
@@ -354,7 +349,7 @@ impl Rpl<'_> {
         from: Iid,
         (is_own, is_heeded): (bool, bool),
         dio: &Dio<'_>,
-        options: &DioOptions,
+        options: &DioOptions<'_>,
         now: Instant,
     ) -> Result<(), MessageDrop> {
         let Some(dodag) = self.dodag.as_mut() else {
@@ -381,14 +376,15 @@ impl Rpl<'_> {
                 return Err(MessageDrop::OldVersion);
             }
         }
-        if let Some(configuration) = &options.configuration {
+        let configuration = options.configuration.map(Configuration::of);
+        if let Some(configuration) = &configuration {
             check(configuration, dio)?;
         }
         if !self.versions.take(now) {
             return Err(MessageDrop::TooMany);
         }
         dodag.version = dio.version;
-        if let Some(configuration) = options.configuration {
+        if let Some(configuration) = configuration {
             dodag.configuration = configuration;
         }
         self.candidates.end_questions();
@@ -411,7 +407,7 @@ impl Rpl<'_> {
         &mut self,
         (from, is_own, to_all): (Iid, bool, bool),
         dio: &Dio<'_>,
-        options: &DioOptions,
+        options: &DioOptions<'_>,
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {

@@ -318,7 +318,7 @@ fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Fu
 }
 
 impl PrefixInformation {
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let mut r = Reader::new(body);
         let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
         let (valid_lifetime_s, preferred_lifetime_s) = (r.u32().ok()?, r.u32().ok()?);
