@@ -13,7 +13,7 @@ use super::{ControlMessage, Dodag, MessageDrop, Rpl};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
-use crate::wire::ndp::PrefixInformation;
+use crate::wire::ndp::{PrefixBody, PrefixBytes, prefix_in, usable_prefix, valid_lifetime_s};
 use crate::wire::rpl::configuration::COMPRESSED;
 use crate::wire::rpl::{
     CONFIGURATION_LEN, Configuration, Dio, Dis, Metrics, RplOptions, Solicited, kind, mode,
@@ -22,7 +22,7 @@ use crate::wire::rpl::{
 /// The options of a DIO.
 struct DioOptions<'a> {
     configuration: Option<&'a [u8; CONFIGURATION_LEN]>,
-    prefix: Option<PrefixInformation>,
+    prefix: Option<&'a PrefixBody>,
     etx: Option<u16>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> DioOptions<'a> {
             match kind {
                 kind::CONFIGURATION => seen.configuration = body.try_into().ok(),
                 kind::PREFIX if seen.prefix.is_none() => {
-                    seen.prefix = PrefixInformation::parse(body).filter(is_for_addresses);
+                    seen.prefix = usable_prefix(body).filter(|it| is_for_addresses(it));
                 }
                 kind::METRICS => seen.etx = Metrics::parse(body).ok().and_then(|it| it.etx()),
                 _ => {}
@@ -47,14 +47,8 @@ impl<'a> DioOptions<'a> {
     }
 }
 
-fn is_for_addresses(prefix: &PrefixInformation) -> bool {
-    let addr = prefix.prefix;
-    prefix.autonomous
-        && prefix.prefix_len == 64
-        && prefix.valid_lifetime_s > 0
-        && !addr.is_multicast()
-        && !addr.is_unicast_link_local()
-        && addr != Ipv6Addr::UNSPECIFIED
+fn is_for_addresses(prefix: &PrefixBody) -> bool {
+    valid_lifetime_s(prefix) > 0 && prefix_in(prefix) != Ipv6Addr::UNSPECIFIED
 }
 
 impl Rpl<'_> {
@@ -274,7 +268,7 @@ impl Rpl<'_> {
             grounded: dio.grounded,
             has_metrics: options.etx.is_some(),
             configuration,
-            prefix: options.prefix,
+            prefix: options.prefix.map(PrefixBytes::of),
         });
         Ok(())
     }
@@ -417,7 +411,8 @@ impl Rpl<'_> {
         };
         let etx = options.etx.filter(|_| dodag.has_metrics);
         let base = etx.unwrap_or(dio.rank);
-        let has_other_prefix = options.prefix.is_some() && options.prefix != dodag.prefix;
+        let prefix = options.prefix.map(PrefixBytes::of);
+        let has_other_prefix = prefix.is_some() && prefix != dodag.prefix;
         let signal_dbm = if self.is_calm { 0 } else { self.signal_dbm };
         let candidate = self
             .candidates
@@ -459,7 +454,7 @@ impl Rpl<'_> {
         }
         let mut is_route_lost = core::mem::take(&mut self.is_route_lost);
         if has_other_prefix {
-            dodag.prefix = options.prefix;
+            dodag.prefix = prefix;
             self.is_prefix_news = true;
             self.is_inconsistent = true;
             self.trickle.insist();

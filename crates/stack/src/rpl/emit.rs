@@ -51,7 +51,7 @@ impl Rpl<'_> {
         }
         if full {
             dodag.configuration.emit(w)?;
-            if let Some(prefix) = dodag.prefix {
+            if let Some(prefix) = &dodag.prefix {
                 prefix.emit(w, PREFIX_HEAD)?;
             }
         }

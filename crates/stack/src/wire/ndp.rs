@@ -32,7 +32,7 @@ speaks!(Malformed);
 
 /// A list of options whose lengths have been checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct NdpOptions<'a>(&'a [u8]);
+pub struct NdpOptions<'a>(pub(super) &'a [u8]);
 
 impl<'a> NdpOptions<'a> {
     /// Checks the lengths of all options in `bytes`.
@@ -54,8 +54,14 @@ impl<'a> NdpOptions<'a> {
 
     /// The options, in the order of the message.
     pub fn iter(&self) -> impl Iterator<Item = NdpOption<'a>> + use<'a> {
+        self.bodies()
+            .map(|(kind, body)| NdpOption::parse(kind, body))
+    }
+
+    /// Type and body of each option: for readers of a few fields, which stay where they are.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = (u8, &'a [u8])> + use<'a> {
         let mut r = Reader::new(self.0);
-        core::iter::from_fn(move || split(&mut r).map(|(kind, body)| NdpOption::parse(kind, body)))
+        core::iter::from_fn(move || split(&mut r))
     }
 }
 
@@ -186,15 +192,15 @@ pub struct BorderRouter {
     pub addr: Ipv6Addr,
 }
 
-mod kind {
-    pub(super) const SOURCE_LINK_ADDR: u8 = 1;
-    pub(super) const TARGET_LINK_ADDR: u8 = 2;
-    pub(super) const PREFIX: u8 = 3;
+pub(crate) mod kind {
+    pub(crate) const SOURCE_LINK_ADDR: u8 = 1;
+    pub(crate) const TARGET_LINK_ADDR: u8 = 2;
+    pub(crate) const PREFIX: u8 = 3;
     pub(super) const MTU: u8 = 5;
-    pub(super) const ADDRESS_REGISTRATION: u8 = 33;
-    pub(super) const CONTEXT: u8 = 34;
-    pub(super) const BORDER_ROUTER: u8 = 35;
-    pub(super) const EXPERIMENT: u8 = 253;
+    pub(crate) const ADDRESS_REGISTRATION: u8 = 33;
+    pub(crate) const CONTEXT: u8 = 34;
+    pub(crate) const BORDER_ROUTER: u8 = 35;
+    pub(crate) const EXPERIMENT: u8 = 253;
 }
 
 /// What the option [`NdpOption::RestoresTcp`] begins with: its name, and the version of the format
@@ -232,7 +238,7 @@ impl<'a> NdpOption<'a> {
             }
             kind::CONTEXT => LowpanContext::parse(body).map(Self::Context),
             kind::BORDER_ROUTER => BorderRouter::parse(body).map(Self::BorderRouter),
-            kind::EXPERIMENT if tcphc::IS_SUPPORTED => restores_tcp(body),
+            kind::EXPERIMENT => restores_tcp(body).map(|router| Self::RestoresTcp { router }),
             _ => None,
         };
         known.unwrap_or(Self::Other { kind, body })
@@ -246,29 +252,38 @@ impl<'a> NdpOption<'a> {
         match *self {
             Self::SourceLinkAddr(addr) => emit_link_addr(w, kind::SOURCE_LINK_ADDR, addr),
             Self::TargetLinkAddr(addr) => emit_link_addr(w, kind::TARGET_LINK_ADDR, addr),
-            Self::Prefix(prefix) => prefix.emit(w, [kind::PREFIX, 4]),
-            Self::Mtu(mtu) => {
-                w.put(&[kind::MTU, 1, 0, 0])?;
-                w.u32(mtu)
-            }
+            Self::Prefix(prefix) => prefix.emit(w, PREFIX_HEAD),
+            Self::Mtu(mtu) => emit_mtu(w, mtu),
             Self::AddressRegistration(registration) => registration.emit(w),
             Self::Context(context) => context.emit(w),
             Self::BorderRouter(router) => router.emit(w),
-            Self::RestoresTcp { router } => {
-                w.put(&[kind::EXPERIMENT, 2])?;
-                w.put(&RESTORES_TCP)?;
-                w.put(&router)
-            }
+            Self::RestoresTcp { router } => emit_restores_tcp(w, &router),
             Self::Other { kind, body } => emit_other(w, kind, body),
         }
     }
 }
 
 /// The option of another experiment, or of another version, is none of ours.
-fn restores_tcp(body: &[u8]) -> Option<NdpOption<'static>> {
-    let router = body.strip_prefix(&RESTORES_TCP)?.try_into().ok()?;
-    Some(NdpOption::RestoresTcp { router })
+pub(crate) fn restores_tcp(body: &[u8]) -> Option<[u8; 8]> {
+    if !tcphc::IS_SUPPORTED {
+        return None;
+    }
+    body.strip_prefix(&RESTORES_TCP)?.try_into().ok()
 }
+
+pub(crate) fn emit_restores_tcp(w: &mut Writer<'_>, router: &[u8; 8]) -> Result<(), Full> {
+    w.put(&[kind::EXPERIMENT, 2])?;
+    w.put(&RESTORES_TCP)?;
+    w.put(router)
+}
+
+pub(crate) fn emit_mtu(w: &mut Writer<'_>, mtu: u32) -> Result<(), Full> {
+    w.put(&[kind::MTU, 1, 0, 0])?;
+    w.u32(mtu)
+}
+
+/// Type and length of prefix information.
+pub(crate) const PREFIX_HEAD: [u8; 2] = [kind::PREFIX, 4];
 
 fn emit_other(w: &mut Writer<'_>, kind: u8, body: &[u8]) -> Result<(), Full> {
     let len = body.len() + 2;
@@ -281,7 +296,7 @@ fn emit_other(w: &mut Writer<'_>, kind: u8, body: &[u8]) -> Result<(), Full> {
 
 /// RFC 4944 §8: a short address padded to one unit, an EUI-64 padded to two. Other padding
 /// than zeros means another kind of link, as 48 bits that fill their unit do (RFC 4861 §4.6.1).
-fn link_addr(body: &[u8]) -> Option<LinkAddr> {
+pub(crate) fn link_addr(body: &[u8]) -> Option<LinkAddr> {
     let mut r = Reader::new(body);
     #[cfg(feature = "ble")]
     if let Ok(device @ [_, _, padding @ ..]) = <&[u8; 6]>::try_from(body)
@@ -297,7 +312,7 @@ fn link_addr(body: &[u8]) -> Option<LinkAddr> {
     r.rest().iter().all(|byte| *byte == 0).then_some(addr)
 }
 
-fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Full> {
+pub(crate) fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Full> {
     match addr {
         LinkAddr::Short(short) => {
             w.put(&[kind, 1])?;
@@ -318,30 +333,31 @@ fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Fu
 }
 
 impl PrefixInformation {
-    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
-        let mut r = Reader::new(body);
-        let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
-        let (valid_lifetime_s, preferred_lifetime_s) = (r.u32().ok()?, r.u32().ok()?);
-        let _reserved = r.u32().ok()?;
-        let prefix = Ipv6Addr::from(*r.chunk::<16>().ok()?);
-        (r.is_empty() && prefix_len <= 128).then_some(Self {
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+        let body: &PrefixBody = body.try_into().ok()?;
+        let [prefix_len, flags, _, _, _, _, d, e, f, g, ..] = *body;
+        (prefix_len <= 128).then_some(Self {
             prefix_len,
             on_link: flags & ON_LINK != 0,
             autonomous: flags & AUTONOMOUS != 0,
             router_address: flags & ROUTER_ADDRESS != 0,
-            valid_lifetime_s,
-            preferred_lifetime_s,
-            prefix,
+            valid_lifetime_s: valid_lifetime_s(body),
+            preferred_lifetime_s: u32::from_be_bytes([d, e, f, g]),
+            prefix: prefix_in(body),
         })
     }
 
     /// Appends the option; `head`: its type and length.
     pub(crate) fn emit(&self, w: &mut Writer<'_>, head: [u8; 2]) -> Result<(), Full> {
+        w.put(&head)?;
+        self.emit_body(w)
+    }
+
+    fn emit_body(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(self.on_link, ON_LINK)
             | flag(self.autonomous, AUTONOMOUS)
             | flag(self.router_address, ROUTER_ADDRESS);
-        w.put(&head)?;
         w.put(&[self.prefix_len, flags])?;
         w.u32(self.valid_lifetime_s)?;
         w.u32(self.preferred_lifetime_s)?;
@@ -350,8 +366,98 @@ impl PrefixInformation {
     }
 }
 
+/// The body of prefix information: what stands behind type and length.
+pub(crate) type PrefixBody = [u8; PREFIX_LEN];
+
+const PREFIX_LEN: usize = 30;
+
+/// The body of prefix information, if nodes may form addresses from the prefix.
+pub(crate) fn usable_prefix(body: &[u8]) -> Option<&PrefixBody> {
+    let body: &PrefixBody = body.try_into().ok()?;
+    is_usable(body, &prefix_in(body)).then_some(body)
+}
+
+/// Whether nodes may form addresses from a prefix, of which `head` is what its option begins with
+/// (RFC 4862 §5.5.3).
+fn is_usable(head: &[u8], prefix: &Ipv6Addr) -> bool {
+    matches!(head, [64, flags, ..] if flags & AUTONOMOUS != 0)
+        && !prefix.is_unicast_link_local()
+        && !prefix.is_multicast()
+}
+
+/// The prefix in the body of prefix information.
+pub(crate) fn prefix_in(body: &PrefixBody) -> Ipv6Addr {
+    Ipv6Addr::from(body.last_chunk().copied().unwrap_or_default())
+}
+
+/// How long addresses of a prefix are valid, seconds; all ones: for ever. `head`: what its option
+/// begins with, behind type and length.
+pub(crate) const fn valid_lifetime_s(head: &[u8]) -> u32 {
+    match *head {
+        [_, _, a, b, c, d, ..] => u32::from_be_bytes([a, b, c, d]),
+        _ => 0,
+    }
+}
+
+/// Prefix information as it lies in an option, without reserved bits: a mote hands it on as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PrefixBytes {
+    /// Length of the prefix, flags, both lifetimes.
+    head: [u8; 10],
+    prefix: Ipv6Addr,
+}
+
+impl PrefixBytes {
+    /// Takes the body of an option.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    pub(crate) fn of(body: &PrefixBody) -> Self {
+        let mut head = [0; 10];
+        for ((to, from), mask) in head.iter_mut().zip(body).zip(DEFINED) {
+            *to = from & mask;
+        }
+        let prefix = prefix_in(body);
+        Self { head, prefix }
+    }
+
+    /// The prefix; bits behind its length mean nothing unless it holds the router's whole address.
+    pub const fn prefix(&self) -> Ipv6Addr {
+        self.prefix
+    }
+
+    /// How long addresses of it are valid, seconds; all ones: for ever.
+    pub(crate) const fn valid_lifetime_s(&self) -> u32 {
+        valid_lifetime_s(&self.head)
+    }
+
+    /// Whether nodes may form addresses from it (RFC 4862 §5.5.3).
+    pub(crate) fn is_usable(&self) -> bool {
+        is_usable(&self.head, &self.prefix)
+    }
+
+    /// Appends the option; `head`: its type and length.
+    pub(crate) fn emit(&self, w: &mut Writer<'_>, head: [u8; 2]) -> Result<(), Full> {
+        w.put(&head)?;
+        w.put(&self.head)?;
+        w.put(&[0; 4])?;
+        w.put(&self.prefix.octets())
+    }
+}
+
+/// The bits of [`PrefixBytes::head`] that are defined.
+const DEFINED: &[u8; 10] = &[0xff, 0xe0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+
+impl From<PrefixInformation> for PrefixBytes {
+    fn from(information: PrefixInformation) -> Self {
+        let mut body = [0; PREFIX_LEN];
+        // It fits by construction.
+        let _ = information.emit_body(&mut Writer::new(&mut body));
+        Self::of(&body)
+    }
+}
+
 impl<'a> AddressRegistration<'a> {
-    fn parse(body: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
         let mut r = Reader::new(body);
         let [status, opaque, flags, transaction] = r.array().ok()?;
         let lifetime_min = r.u16().ok()?;
@@ -367,7 +473,7 @@ impl<'a> AddressRegistration<'a> {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let units = match self.owner.len() {
             len @ (8 | 16 | 24 | 32) => 1 + (len / 8) as u8,
             _ => return Err(Full),
@@ -383,7 +489,7 @@ impl<'a> AddressRegistration<'a> {
 }
 
 impl LowpanContext {
-    fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let mut r = Reader::new(body);
         let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
         let _reserved = r.u16().ok()?;
@@ -404,7 +510,7 @@ impl LowpanContext {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let octets = self.prefix.octets();
         // The long form also where bits are set behind a short prefix, so that none is lost.
         let long = self.prefix_len > 64 || octets.iter().skip(8).any(|octet| *octet != 0);
@@ -424,7 +530,7 @@ impl LowpanContext {
 }
 
 impl BorderRouter {
-    fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let mut r = Reader::new(body);
         let (low, high) = (r.u16().ok()?, r.u16().ok()?);
         let lifetime_min = r.u16().ok()?;
@@ -437,7 +543,7 @@ impl BorderRouter {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         w.put(&[kind::BORDER_ROUTER, 3])?;
         w.u16(self.version as u16)?;
         w.u16((self.version >> 16) as u16)?;
