@@ -12,9 +12,10 @@ use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::{Duration, Instant};
 use crate::wire::icmpv6::View;
+#[cfg(feature = "rpl")]
+use crate::wire::ndp::PrefixBytes;
 use crate::wire::ndp::{
-    BorderRouter, LowpanContext, PrefixBytes, kind, prefix_in, restores_tcp, usable_prefix,
-    valid_lifetime_s,
+    BorderRouter, LowpanContext, kind, prefix_in, restores_tcp, usable_prefix, valid_lifetime_s,
 };
 
 impl Discovery<'_> {
