@@ -24,12 +24,11 @@ pub(super) const PLACES: u32 = 24;
 pub(crate) struct Predictor {
     /// Weights of the inputs in their order, then the bias.
     weights: [Fixed; INPUTS + 1],
-    /// Inputs of the last events, the newest first.
-    inputs: Inputs,
-    /// The inputs from which the pending prediction was made.
-    asked: Inputs,
-    /// The frame error rate, averaged over windows and those over time.
-    rate: Fixed,
+    /// The frame error rate after each of the last events, the newest first: averaged over windows
+    /// and those over time.
+    rates: [Fixed; SEEN],
+    /// The signal strength at each of them, dBm.
+    rssi: [i8; SEEN],
     /// The learning rate, with 30 binary places: it changes by small factors.
     learning: u32,
     last_gradient: [Fixed; INPUTS + 1],
@@ -45,17 +44,16 @@ impl Predictor {
     /// Memory for it.
     pub(super) const EMPTY: Self = Self {
         weights: [0; INPUTS + 1],
-        inputs: [[0; EACH]; LOOKBACK],
-        asked: [[0; EACH]; LOOKBACK],
+        rssi: [0; SEEN],
         learning: 0,
         ..Self::NEW
     };
 
     pub(super) const NEW: Self = Self {
         weights: PRETRAINED,
-        inputs: [GOOD; LOOKBACK],
-        asked: [GOOD; LOOKBACK],
-        rate: 0,
+        // No errors at -60 dBm stand for events before the first report.
+        rates: [0; SEEN],
+        rssi: [-60; SEEN],
         learning: LEARNING_FIRST,
         last_gradient: [0; INPUTS + 1],
         gradient_square: 0,
@@ -68,12 +66,14 @@ impl Predictor {
     /// signal strength, dBm. Returns whether a prediction is due: every two events.
     pub(super) fn on_event(&mut self, (good, bad): (u16, u16), rssi: i8) -> bool {
         let all = good.saturating_add(bad);
-        if let Some(rate) = (u64::from(bad) << PLACES).checked_div(all.into()) {
-            self.rate = times(FADING, self.rate) + times(ONE - FADING, rate as Fixed);
+        let mut rate = self.rate();
+        if let Some(share) = (u64::from(bad) << PLACES).checked_div(all.into()) {
+            rate = times(FADING, rate) + times(ONE - FADING, share as Fixed);
         }
-        self.inputs.rotate_right(1);
-        let [newest, ..] = &mut self.inputs;
-        *newest = inputs_of(self.rate, rssi);
+        self.rates.rotate_right(1);
+        self.rssi.rotate_right(1);
+        let ([newest, ..], [strength, ..]) = (&mut self.rates, &mut self.rssi);
+        (*newest, *strength) = (rate, rssi);
         self.bad = self.bad.saturating_add(bad);
         self.all = self.all.saturating_add(all);
         self.events += 1;
@@ -82,10 +82,8 @@ impl Predictor {
         }
         if self.all > 0 {
             let is_bad = u32::from(self.bad) * THETA_PARTS.1 > u32::from(self.all) * THETA_PARTS.0;
-            let asked = self.asked;
-            self.learn(&asked, is_bad);
+            self.learn(is_bad);
         }
-        self.asked = self.inputs;
         (self.events, self.bad, self.all) = (0, 0, 0);
         true
     }
@@ -96,10 +94,25 @@ impl Predictor {
     /// more. If so, the share is taken as [`THETA`] or, if higher, the average; otherwise as zero,
     /// because the interval has slack for a few errors.
     pub(super) fn errors(&self) -> Fixed {
-        match self.score(&self.inputs) >= 0 {
-            true => self.rate.clamp(THETA, ERRORS_MAX),
+        match self.score(&self.inputs(0)) >= 0 {
+            true => self.rate().clamp(THETA, ERRORS_MAX),
             false => 0,
         }
+    }
+
+    const fn rate(&self) -> Fixed {
+        let [rate, ..] = self.rates;
+        rate
+    }
+
+    /// What was known before the last `since` events, the newest event first.
+    fn inputs(&self, since: usize) -> Inputs {
+        let mut inputs = [[0; EACH]; LOOKBACK];
+        let seen = self.rates.iter().zip(&self.rssi).skip(since);
+        for (inputs, (rate, rssi)) in inputs.iter_mut().zip(seen) {
+            *inputs = inputs_of(*rate, *rssi);
+        }
+        inputs
     }
 
     /// The sum of the weighted inputs: above zero, the next two events are rather bad.
@@ -109,10 +122,12 @@ impl Predictor {
         score.clamp(-SCORE_MAX, SCORE_MAX) as Fixed
     }
 
-    /// Updates the weights by one sample: the inputs, and whether the events after them were bad.
-    fn learn(&mut self, inputs: &Inputs, is_bad: bool) {
+    /// Updates the weights by one sample: what the last prediction was made from, and whether the
+    /// events after it were bad.
+    fn learn(&mut self, is_bad: bool) {
+        let inputs = self.inputs(PERIOD.into());
         let label = if is_bad { ONE } else { 0 };
-        let error = label - chance(self.score(inputs));
+        let error = label - chance(self.score(&inputs));
         let mut gradient = [error; INPUTS + 1];
         for (part, input) in gradient.iter_mut().zip(inputs.as_flattened()) {
             *part = times(*part, *input);
@@ -188,14 +203,14 @@ const fn fixed(value: f64) -> Fixed {
     (value * ONE as f64) as Fixed
 }
 
-/// Inputs of an event without errors at -60 dBm; they stand for events before the first report.
-const GOOD: [Fixed; EACH] = inputs_of(0, -60);
-
 /// Events that are looked back at (M), and inputs of each.
 const LOOKBACK: usize = 10;
 const EACH: usize = 3;
 const INPUTS: usize = LOOKBACK * EACH;
 type Inputs = [[Fixed; EACH]; LOOKBACK];
+
+/// Events that are remembered: those before the last prediction, and those since.
+const SEEN: usize = LOOKBACK + PERIOD as usize;
 
 /// The share of errors from which a link is bad: nine tenths of a tolerance of 25 %. Also as a
 /// fraction.

@@ -339,15 +339,14 @@ impl<'a> Message<'a> {
             kind::ROUTER_SOLICITATION => Self::RouterSolicitation { options },
             kind::ROUTER_ADVERTISEMENT => {
                 let [hop_limit, flags, _, _] = view.word();
-                let [_, reachable, retransmit, ..] = view.fixed.as_chunks::<4>().0 else {
-                    return Self::RouterSolicitation { options };
-                };
+                let word_at = |at| view.fixed.get(at..).and_then(<[u8]>::first_chunk);
+                let number_at = |at| word_at(at).map_or(0, |word| u32::from_be_bytes(*word));
                 Self::RouterAdvertisement(RouterAdvertisement {
                     hop_limit,
                     flags,
                     router_lifetime_s: view.router_lifetime_s(),
-                    reachable_ms: u32::from_be_bytes(*reachable),
-                    retransmit_ms: u32::from_be_bytes(*retransmit),
+                    reachable_ms: number_at(4),
+                    retransmit_ms: number_at(8),
                     options,
                 })
             }

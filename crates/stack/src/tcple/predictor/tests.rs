@@ -29,9 +29,8 @@ fn trained() -> Predictor {
     };
     let mut rng = Rng::from_seed([1, 1]);
     for _ in 0..1_000 / (2 * LOOKBACK) {
-        predictor.inputs = Predictor::NEW.inputs;
-        predictor.asked = Predictor::NEW.inputs;
-        (predictor.rate, predictor.all, predictor.events) = (0, 0, 0);
+        (predictor.rates, predictor.rssi) = (Predictor::NEW.rates, Predictor::NEW.rssi);
+        (predictor.all, predictor.events) = (0, 0);
         let rssi = (-98.0 + 48.0 * part(&mut rng)) as i8;
         for _ in 0..2 * LOOKBACK {
             let bad = bad_of_ten(rssi, &mut rng);
@@ -106,7 +105,10 @@ struct Exact {
 impl Exact {
     fn new() -> Self {
         let mut inputs = [0.0; INPUTS];
-        for (to, from) in inputs.iter_mut().zip([GOOD; LOOKBACK].as_flattened()) {
+        for (to, from) in inputs
+            .iter_mut()
+            .zip(Predictor::NEW.inputs(0).as_flattened())
+        {
             *to = real(*from);
         }
         Self {
