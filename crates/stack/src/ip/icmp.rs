@@ -9,7 +9,7 @@ use crate::limits::IPV6_MTU_MIN;
 use crate::time::Allowance;
 use crate::wire::checksum::Checksum;
 use crate::wire::cursor::{Full, copy};
-use crate::wire::icmpv6::{self, Echo, Message, kind, unreachable};
+use crate::wire::icmpv6::{self, Message, kind, unreachable};
 use crate::wire::ipv6::{self, Extensions, Header, TrafficClass, next_header};
 
 /// An error a node reports to the source of a packet.
@@ -163,17 +163,17 @@ pub(crate) fn error(
     Some((head(kind.fixed(), body, src, to, hop_limit)?, body))
 }
 
-/// The head of the reply to `request`; its data follow.
+/// The head of the reply to an echo request, given by the word behind its checksum and its data,
+/// which follow.
 pub(crate) fn echo_reply(
-    request: &Echo<'_>,
+    (word, data): ([u8; 4], &[u8]),
     to: Ipv6Addr,
     src: Ipv6Addr,
     hop_limit: u8,
 ) -> Option<Head> {
-    let [a, b] = request.identifier.to_be_bytes();
-    let [c, d] = request.sequence.to_be_bytes();
+    let [a, b, c, d] = word;
     let fixed = [kind::ECHO_REPLY, 0, 0, 0, a, b, c, d];
-    head(fixed, request.data, src, to, hop_limit)
+    head(fixed, data, src, to, hop_limit)
 }
 
 /// The head of the message that begins with `fixed`, whose body lies elsewhere.
@@ -252,6 +252,7 @@ pub(crate) fn finish(
 mod tests {
     use super::*;
     use crate::time::{Duration, Instant};
+    use crate::wire::icmpv6::Echo;
 
     fn ip(text: &str) -> Ipv6Addr {
         text.parse().unwrap()
@@ -329,7 +330,7 @@ mod tests {
                 sequence: 9,
                 data,
             };
-            let head = echo_reply(&request, to, src, 64).unwrap();
+            let head = echo_reply(([0, 7, 0, 9], data), to, src, 64).unwrap();
             let packet = [&head[..], data].concat();
             let (_, message) = Header::parse(&packet).unwrap();
             assert!(icmpv6::is_checksum_valid(&src, &to, message));

@@ -10,7 +10,7 @@ use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, ndp};
 use crate::limits::IS_RELAY;
 use crate::link::{Arrival, Class, Event, Hop, Link, Scratch};
 use crate::time::Instant;
-use crate::wire::icmpv6::{self, Message};
+use crate::wire::icmpv6::{self, View, kind};
 use crate::wire::ipv6::{self, Header, next_header};
 use crate::wire::{route_form, tcp, udp};
 
@@ -250,20 +250,17 @@ impl<'m> Node<'m> {
         if !icmpv6::is_checksum_valid(&header.src, &header.dst, bytes) {
             return drop(ip::PacketDrop::BadIcmp);
         }
-        let Ok(message) = Message::parse(bytes) else {
+        let Ok(message) = View::parse(bytes) else {
             return drop(ip::PacketDrop::BadIcmp);
         };
         let id = ingress.interface;
-        match message {
-            Message::EchoRequest(_) if !cfg!(feature = "icmp") => drop(ip::PacketDrop::IgnoredIcmp),
-            Message::EchoRequest(request) => match self.ip.may_answer_echo(now) {
-                true => self.answer_echo(id, header, &request),
+        match message.kind {
+            kind::ECHO_REQUEST if !cfg!(feature = "icmp") => drop(ip::PacketDrop::IgnoredIcmp),
+            kind::ECHO_REQUEST => match self.ip.may_answer_echo(now) {
+                true => self.answer_echo(id, header, &message),
                 false => drop(ip::PacketDrop::TooMany),
             },
-            Message::RouterSolicitation { .. }
-            | Message::RouterAdvertisement(_)
-            | Message::NeighborSolicitation { .. }
-            | Message::NeighborAdvertisement { .. } => {
+            kind::ROUTER_SOLICITATION..=kind::NEIGHBOR_ADVERTISEMENT => {
                 let Self { links, ip, rng, .. } = self;
                 let link = links.get_mut(usize::from(id.0));
                 link.map_or(Err(ip::PacketDrop::IgnoredIcmp), |link| {
@@ -272,17 +269,10 @@ impl<'m> Node<'m> {
                 .map_err(Disposition::Drop)
             }
             #[cfg(feature = "rpl")]
-            Message::Other {
-                kind: crate::wire::rpl::ICMPV6_TYPE,
-                code,
-                body,
-            } => self.on_routing(header, (code, body), ingress, now),
+            kind::RPL => self.on_routing(header, (message.code, message.rest), ingress, now),
             #[cfg(feature = "rpl")]
-            Message::DestinationUnreachable {
-                code: icmpv6::unreachable::SOURCE_ROUTE,
-                invoking,
-            } => {
-                self.on_broken_route(header, invoking, ingress, now);
+            kind::UNREACHABLE if message.code == icmpv6::unreachable::SOURCE_ROUTE => {
+                self.on_broken_route(header, message.rest, ingress, now);
                 Ok(())
             }
             _ => self.on_icmp_error(id, &message, now),
@@ -293,7 +283,7 @@ impl<'m> Node<'m> {
         &mut self,
         id: InterfaceId,
         header: &Header,
-        request: &icmpv6::Echo<'_>,
+        request: &View<'_>,
     ) -> Result<(), Disposition> {
         let no_route = Err(Disposition::Drop(ip::PacketDrop::NoRoute));
         let Some(hop) = self.next_hop(&header.src, id) else {
@@ -302,11 +292,16 @@ impl<'m> Node<'m> {
         let Some(src) = self.answer_from(header, id, hop) else {
             return no_route;
         };
-        let reply = icmp::echo_reply(request, header.src, src, self.ip.hop_limit());
+        let reply = icmp::echo_reply(
+            (request.word(), request.rest),
+            header.src,
+            src,
+            self.ip.hop_limit(),
+        );
         let Some(head) = reply else {
             return Err(Disposition::Drop(ip::PacketDrop::BadIcmp));
         };
-        let queued = self.queue_or_cut(hop, &head, request.data, Class::Control);
+        let queued = self.queue_or_cut(hop, &head, request.rest, Class::Control);
         queued.map_err(of_own)
     }
 }

@@ -13,31 +13,33 @@ use super::{ControlMessage, Dodag, MessageDrop, Rpl};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
-use crate::wire::ndp::PrefixInformation;
+use crate::wire::ndp::{PrefixBody, PrefixBytes, prefix_in, usable_prefix, valid_lifetime_s};
 use crate::wire::rpl::configuration::COMPRESSED;
-use crate::wire::rpl::{Configuration, Dio, Dis, RplOption, RplOptions, mode};
+use crate::wire::rpl::{
+    CONFIGURATION_LEN, Configuration, Dio, Dis, Metrics, RplOptions, Solicited, kind, mode,
+};
 
 /// The options of a DIO.
-struct DioOptions {
-    configuration: Option<Configuration>,
-    prefix: Option<PrefixInformation>,
+struct DioOptions<'a> {
+    configuration: Option<&'a [u8; CONFIGURATION_LEN]>,
+    prefix: Option<&'a PrefixBody>,
     etx: Option<u16>,
 }
 
-impl DioOptions {
-    fn of(options: &RplOptions<'_>) -> Self {
+impl<'a> DioOptions<'a> {
+    fn of(options: &RplOptions<'a>) -> Self {
         let mut seen = Self {
             configuration: None,
             prefix: None,
             etx: None,
         };
-        for option in options.iter() {
-            match option {
-                RplOption::Configuration(configuration) => seen.configuration = Some(configuration),
-                RplOption::Prefix(prefix) if is_for_addresses(&prefix) => {
-                    seen.prefix = seen.prefix.or(Some(prefix));
+        for (kind, body) in options.bodies() {
+            match kind {
+                kind::CONFIGURATION => seen.configuration = body.try_into().ok(),
+                kind::PREFIX if seen.prefix.is_none() => {
+                    seen.prefix = usable_prefix(body).filter(|it| is_for_addresses(it));
                 }
-                RplOption::Metrics(metrics) => seen.etx = metrics.etx(),
+                kind::METRICS => seen.etx = Metrics::parse(body).ok().and_then(|it| it.etx()),
                 _ => {}
             }
         }
@@ -45,14 +47,8 @@ impl DioOptions {
     }
 }
 
-fn is_for_addresses(prefix: &PrefixInformation) -> bool {
-    let addr = prefix.prefix;
-    prefix.autonomous
-        && prefix.prefix_len == 64
-        && prefix.valid_lifetime_s > 0
-        && !addr.is_multicast()
-        && !addr.is_unicast_link_local()
-        && addr != Ipv6Addr::UNSPECIFIED
+fn is_for_addresses(prefix: &PrefixBody) -> bool {
+    valid_lifetime_s(prefix) > 0 && prefix_in(prefix) != Ipv6Addr::UNSPECIFIED
 }
 
 impl Rpl<'_> {
@@ -66,21 +62,14 @@ impl Rpl<'_> {
         let Some(dodag) = self.dodag.as_ref() else {
             return Err(MessageDrop::Unwanted);
         };
-        let is_other = |option: RplOption<'_>| match option {
-            RplOption::Solicited(wanted) => {
-                wanted
-                    .instance
-                    .is_some_and(|wanted| wanted != dodag.instance)
-                    || wanted.dodag.is_some_and(|wanted| wanted != dodag.id)
-                    || wanted.version.is_some_and(|wanted| wanted != dodag.version)
-            }
-            _ => false,
-        };
+        let id = (dodag.instance, &dodag.id, dodag.version);
+        let is_other =
+            |(kind, body): (u8, &[u8])| kind == kind::SOLICITED && !Solicited::includes(body, id);
         let has_place = self.rank != INFINITE_RANK;
         // A child's unicast DIS is answered even without a rank, so that the child learns of that.
         // A root that has just started listens first.
         let is_silent = !has_place && (to_all || self.is_root());
-        if is_silent || !self.is_router() || dis.options.iter().any(is_other) {
+        if is_silent || !self.is_router() || dis.options.bodies().any(is_other) {
             return Err(MessageDrop::Unwanted);
         }
         if to_all {
@@ -240,7 +229,7 @@ impl Rpl<'_> {
         &mut self,
         from: Iid,
         dio: &Dio<'_>,
-        options: &DioOptions,
+        options: &DioOptions<'_>,
         now: Instant,
     ) -> Result<(), MessageDrop> {
         if let Some(dodag) = &self.dodag {
@@ -259,7 +248,7 @@ impl Rpl<'_> {
         if dio.rank == INFINITE_RANK {
             return Err(MessageDrop::Unwanted);
         }
-        let Some(configuration) = options.configuration else {
+        let Some(configuration) = options.configuration.map(Configuration::of) else {
             // A DIS to one is answered with it (RFC 6550 §8.3).
             if self.reply.is_none() && self.may_react(now) {
                 self.queue_reply(from, ControlMessage::Dis);
@@ -279,7 +268,7 @@ impl Rpl<'_> {
             grounded: dio.grounded,
             has_metrics: options.etx.is_some(),
             configuration,
-            prefix: options.prefix,
+            prefix: options.prefix.map(PrefixBytes::of),
         });
         Ok(())
     }
@@ -354,7 +343,7 @@ impl Rpl<'_> {
         from: Iid,
         (is_own, is_heeded): (bool, bool),
         dio: &Dio<'_>,
-        options: &DioOptions,
+        options: &DioOptions<'_>,
         now: Instant,
     ) -> Result<(), MessageDrop> {
         let Some(dodag) = self.dodag.as_mut() else {
@@ -381,14 +370,15 @@ impl Rpl<'_> {
                 return Err(MessageDrop::OldVersion);
             }
         }
-        if let Some(configuration) = &options.configuration {
+        let configuration = options.configuration.map(Configuration::of);
+        if let Some(configuration) = &configuration {
             check(configuration, dio)?;
         }
         if !self.versions.take(now) {
             return Err(MessageDrop::TooMany);
         }
         dodag.version = dio.version;
-        if let Some(configuration) = options.configuration {
+        if let Some(configuration) = configuration {
             dodag.configuration = configuration;
         }
         self.candidates.end_questions();
@@ -411,7 +401,7 @@ impl Rpl<'_> {
         &mut self,
         (from, is_own, to_all): (Iid, bool, bool),
         dio: &Dio<'_>,
-        options: &DioOptions,
+        options: &DioOptions<'_>,
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
@@ -421,7 +411,8 @@ impl Rpl<'_> {
         };
         let etx = options.etx.filter(|_| dodag.has_metrics);
         let base = etx.unwrap_or(dio.rank);
-        let has_other_prefix = options.prefix.is_some() && options.prefix != dodag.prefix;
+        let prefix = options.prefix.map(PrefixBytes::of);
+        let has_other_prefix = prefix.is_some() && prefix != dodag.prefix;
         let signal_dbm = if self.is_calm { 0 } else { self.signal_dbm };
         let candidate = self
             .candidates
@@ -463,7 +454,7 @@ impl Rpl<'_> {
         }
         let mut is_route_lost = core::mem::take(&mut self.is_route_lost);
         if has_other_prefix {
-            dodag.prefix = options.prefix;
+            dodag.prefix = prefix;
             self.is_prefix_news = true;
             self.is_inconsistent = true;
             self.trickle.insist();

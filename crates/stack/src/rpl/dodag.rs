@@ -3,6 +3,8 @@
 use core::net::Ipv6Addr;
 
 use super::iid::Iid;
+use crate::wire::ndp::PrefixBytes;
+#[cfg(feature = "root")]
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Configuration, configuration, mode};
 use crate::wire::rpl_option::{TYPE_6553, TYPE_9008};
@@ -97,14 +99,14 @@ pub struct Dodag {
     /// Values of the DODAG configuration option (RFC 6550 §6.7.6), which the root chose.
     pub configuration: Configuration,
     /// The prefix from which motes form addresses, where DIOs give one.
-    pub prefix: Option<PrefixInformation>,
+    pub prefix: Option<PrefixBytes>,
 }
 
 impl Dodag {
     /// The upper half of the addresses of its nodes: of the prefix that DIOs give, else of the
     /// root's address.
     pub fn prefix(&self) -> Ipv6Addr {
-        self.prefix.map_or(self.id, |prefix| prefix.prefix)
+        self.prefix.as_ref().map_or(self.id, PrefixBytes::prefix)
     }
 
     /// The address of the node with this interface identifier.
@@ -141,6 +143,15 @@ impl Root {
     /// The DODAG of a root that begins.
     pub(super) fn dodag(&self, iid: Iid) -> Dodag {
         let lifetime = self.prefix_lifetime_s;
+        let information = PrefixInformation {
+            prefix_len: 64,
+            on_link: false,
+            autonomous: true,
+            router_address: false,
+            valid_lifetime_s: lifetime,
+            preferred_lifetime_s: lifetime,
+            prefix: Iid::NONE.within(&self.prefix),
+        };
         Dodag {
             id: iid.within(&self.prefix),
             instance: self.instance,
@@ -153,15 +164,7 @@ impl Root {
                 flags: self.configuration.flags | ALWAYS,
                 ..self.configuration
             },
-            prefix: Some(PrefixInformation {
-                prefix_len: 64,
-                on_link: false,
-                autonomous: true,
-                router_address: false,
-                valid_lifetime_s: lifetime,
-                preferred_lifetime_s: lifetime,
-                prefix: Iid::NONE.within(&self.prefix),
-            }),
+            prefix: Some(information.into()),
         }
     }
 }

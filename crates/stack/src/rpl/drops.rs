@@ -83,3 +83,9 @@ impl MessageDrop {
 }
 
 speaks!(MessageDrop, Self::Malformed(error) => error);
+
+impl From<ParseError> for MessageDrop {
+    fn from(error: ParseError) -> Self {
+        Self::Malformed(error)
+    }
+}

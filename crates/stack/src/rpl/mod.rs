@@ -81,8 +81,9 @@ use trickle::Trickle;
 
 use crate::random::Rng;
 use crate::time::{Allowance, Duration, Instant, earliest};
+use crate::wire::cursor::Reader;
 use crate::wire::lollipop;
-use crate::wire::rpl::{Dao, Message, mode};
+use crate::wire::rpl::{Dao, DaoAck, Dio, Dis, ParseError, code, mode};
 
 /// An action for the node; [`Rpl::poll`] returns one at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -333,24 +334,41 @@ impl<'m> Rpl<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Result<MessageOutcome<'a>, MessageDrop> {
-        let parsed = Message::parse(code, body).map_err(MessageDrop::Malformed);
-        let heard = parsed.and_then(|message| {
-            if matches!(message, Message::Dis(_) | Message::Dio(_)) && !is_link_local(&from) {
-                return Err(MessageDrop::BadSource);
-            }
-            let neighbour = Iid::of_addr(&from);
-            match message {
-                Message::Dis(dis) => self.on_dis(neighbour, to_all, &dis, now)?,
-                Message::Dio(dio) => self.on_dio(neighbour, to_all, &dio, now, rng)?,
-                Message::Dao(dao) => {
-                    self.on_dao(&dao)?;
-                    return Ok(MessageOutcome::Dao(dao));
-                }
-                Message::DaoAck(ack) => self.on_dao_ack(&from, &ack, now, rng)?,
-            }
-            Ok(MessageOutcome::Done)
-        });
+        let heard = self.act_on((&from, to_all), (code, Reader::new(body)), now, rng);
         heard.inspect_err(|reason| self.count(*reason))
+    }
+
+    fn act_on<'a>(
+        &mut self,
+        (from, to_all): (&Ipv6Addr, bool),
+        (code, body): (u8, Reader<'a>),
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<MessageOutcome<'a>, MessageDrop> {
+        let neighbour = Iid::of_addr(from);
+        match code {
+            code::DIS => {
+                let dis = Dis::parse(body)?;
+                check_neighbour(from)?;
+                self.on_dis(neighbour, to_all, &dis, now)?;
+            }
+            code::DIO => {
+                let dio = Dio::parse(body)?;
+                check_neighbour(from)?;
+                self.on_dio(neighbour, to_all, &dio, now, rng)?;
+            }
+            code::DAO if cfg!(feature = "root") => {
+                let dao = Dao::parse(body)?;
+                self.on_dao(&dao)?;
+                return Ok(MessageOutcome::Dao(dao));
+            }
+            code::DAO_ACK => {
+                let ack = DaoAck::parse(body)?;
+                self.on_dao_ack(from, &ack, now, rng)?;
+            }
+            code => return Err(ParseError::of_code(code).into()),
+        }
+        Ok(MessageOutcome::Done)
     }
 
     /// A packet that `from` has sent up to this node has a sender rank that is not higher than this
@@ -548,6 +566,14 @@ impl<'m> Rpl<'m> {
     /// Messages dropped for `reason`, modulo 2^16; those that do not parse count as one reason.
     pub fn dropped(&self, reason: MessageDrop) -> u16 {
         self.drops.get(reason.index()).copied().unwrap_or_default()
+    }
+}
+
+/// DIS and DIO come from a link-local address (RFC 6550 §6.2, §6.3).
+fn check_neighbour(from: &Ipv6Addr) -> Result<(), MessageDrop> {
+    match is_link_local(from) {
+        true => Ok(()),
+        false => Err(MessageDrop::BadSource),
     }
 }
 

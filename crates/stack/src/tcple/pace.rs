@@ -14,7 +14,7 @@
 //! rounding error would cause requests for ever.
 //! Source: Performant TCP over BLE, §IV.
 
-use super::predictor::Predictor;
+use super::predictor::{ONE, PLACES, Predictor};
 use crate::time::Duration;
 
 /// A central's measurements of one peer.
@@ -92,10 +92,13 @@ impl Pace {
             .saturating_mul(2)
             .min(BUFFER_LEN);
         let errors = self.predictor.errors();
-        let all = f32::from(sent) / (1.0 - errors);
         let pair_us = if is_2m { PAIR_2M_US } else { PAIR_1M_US };
+        let without_errors_us = (u64::from(sent) * pair_us) << PLACES;
+        // Errors stay below one: some pass.
+        let passing = u64::from((ONE - errors).unsigned_abs());
+        let data_us = without_errors_us.checked_div(passing * PDU_LEN);
         Need {
-            data: Duration::from_micros((all * pair_us / PDU_LEN) as u64),
+            data: Duration::from_micros(data_us.unwrap_or_default()),
             round_trip: Duration::from_micros(self.round_trip_us.into()),
         }
     }
@@ -126,9 +129,9 @@ const BUFFER_LEN: u16 = 1280;
 
 /// Bytes of a full packet, and what it takes with the empty one that answers it and both spaces,
 /// µs.
-const PDU_LEN: f32 = 251.0;
-const PAIR_1M_US: f32 = 2468.0;
-const PAIR_2M_US: f32 = 1392.0;
+const PDU_LEN: u64 = 251;
+const PAIR_1M_US: u64 = 2468;
+const PAIR_2M_US: u64 = 1392;
 
 /// A unit of an interval, µs; the shortest interval there is, 7.5 ms; and the longest that serves a
 /// flow, half a second.

@@ -206,6 +206,89 @@ impl From<Malformed> for ParseError {
     }
 }
 
+/// A message whose fields stay where they are: a node reads a few of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    /// ICMPv6 type.
+    pub(crate) kind: u8,
+    /// ICMPv6 code, defined by the type.
+    pub(crate) code: u8,
+    /// The fields behind the checksum that each message of the type has.
+    fixed: &'a [u8],
+    /// What follows them: options, data, or the packet that an error is about.
+    pub(crate) rest: &'a [u8],
+}
+
+impl<'a> View<'a> {
+    /// As [`Message::parse`].
+    pub(crate) fn parse(message: &'a [u8]) -> Result<Self, ParseError> {
+        let mut r = Reader::new(message);
+        let [kind, code, _, _] = r.array()?;
+        if matches!(kind, kind::ECHO_REQUEST..=kind::REDIRECT) && code != 0 {
+            return Err(ParseError::Code);
+        }
+        // Only links over radios discover neighbours.
+        let is_ndp =
+            cfg!(feature = "mesh") && matches!(kind, kind::ROUTER_SOLICITATION..=kind::REDIRECT);
+        let len = match kind {
+            kind::UNREACHABLE..=kind::PARAMETER | kind::ECHO_REQUEST | kind::ECHO_REPLY => 4,
+            _ if !is_ndp => 0,
+            kind::ROUTER_SOLICITATION => 4,
+            kind::ROUTER_ADVERTISEMENT => 12,
+            kind::REDIRECT => 36,
+            _ => 20,
+        };
+        let fixed = r.slice(len)?;
+        let rest = r.rest();
+        if is_ndp {
+            NdpOptions::parse(rest)?;
+        }
+        Ok(Self {
+            kind,
+            code,
+            fixed,
+            rest,
+        })
+    }
+
+    /// The word behind the checksum; zeros where the type has none.
+    pub(crate) fn word(&self) -> [u8; 4] {
+        self.fixed.first_chunk().copied().unwrap_or_default()
+    }
+
+    /// The flags of an advertisement of a neighbour.
+    fn flags(&self) -> u8 {
+        let [flags, ..] = self.word();
+        flags
+    }
+
+    /// How long the sender of a router advertisement is a default router, seconds.
+    pub(crate) fn router_lifetime_s(&self) -> u16 {
+        let [_, _, high, low] = self.word();
+        u16::from_be_bytes([high, low])
+    }
+
+    /// The target of a solicitation, an advertisement of a neighbour, or a redirect.
+    pub(crate) fn target(&self) -> Ipv6Addr {
+        let target = self.fixed.get(4..).and_then(<[u8]>::first_chunk);
+        Ipv6Addr::from(target.copied().unwrap_or_default())
+    }
+
+    /// The options of a message of neighbour discovery.
+    pub(crate) const fn options(&self) -> NdpOptions<'a> {
+        NdpOptions(self.rest)
+    }
+
+    fn echo(&self) -> Echo<'a> {
+        let [a, b, c, d] = self.word();
+        Echo {
+            identifier: u16::from_be_bytes([a, b]),
+            sequence: u16::from_be_bytes([c, d]),
+            data: self.rest,
+        }
+    }
+}
+
 impl<'a> Message<'a> {
     /// Reads `message`, from its type on. The checksum is not verified: see
     /// [`is_checksum_valid`]; nor is the hop limit of 255, which neighbour discovery needs.
@@ -213,26 +296,23 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`ParseError`].
     pub fn parse(message: &'a [u8]) -> Result<Self, ParseError> {
-        let mut r = Reader::new(message);
-        let (kind, code) = (r.u8()?, r.u8()?);
-        let _checksum = r.u16()?;
-        if matches!(kind, kind::ECHO_REQUEST..=kind::REDIRECT) && code != 0 {
-            return Err(ParseError::Code);
-        }
+        let view = View::parse(message)?;
+        let View { kind, code, .. } = view;
+        let word = u32::from_be_bytes(view.word());
         Ok(match kind {
             kind::UNREACHABLE | kind::TOO_BIG | kind::TIME_EXCEEDED | kind::PARAMETER => {
-                Self::parse_error(kind, code, r.u32()?, r.rest())
+                Self::parse_error(kind, code, word, view.rest)
             }
-            kind::ECHO_REQUEST => Self::EchoRequest(Echo::parse(r)?),
-            kind::ECHO_REPLY => Self::EchoReply(Echo::parse(r)?),
+            kind::ECHO_REQUEST => Self::EchoRequest(view.echo()),
+            kind::ECHO_REPLY => Self::EchoReply(view.echo()),
             // Only links over radios discover neighbours.
             kind::ROUTER_SOLICITATION..=kind::REDIRECT if cfg!(feature = "mesh") => {
-                Self::parse_ndp(kind, r)?
+                Self::ndp(&view)
             }
             _ => Self::Other {
                 kind,
                 code,
-                body: r.rest(),
+                body: view.rest,
             },
         })
     }
@@ -253,48 +333,38 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads each field once, in the order of the formats: code for each message by itself takes
-    /// 120 B more of a mote.
-    fn parse_ndp(kind: u8, mut r: Reader<'a>) -> Result<Self, ParseError> {
-        let word = r.u32()?;
-        let is_redirect = kind == kind::REDIRECT;
-        let [mut reachable_ms, mut retransmit_ms] = [0; 2];
-        let [mut target, mut destination] = [&[0; 16]; 2];
-        if kind == kind::ROUTER_ADVERTISEMENT {
-            (reachable_ms, retransmit_ms) = (r.u32()?, r.u32()?);
-        } else if kind != kind::ROUTER_SOLICITATION {
-            target = r.chunk()?;
-        }
-        if is_redirect {
-            destination = r.chunk()?;
-        }
-        let options = NdpOptions::parse(r.rest())?;
-        let target = Ipv6Addr::from(*target);
-        Ok(match kind {
+    fn ndp(view: &View<'a>) -> Self {
+        let options = view.options();
+        match view.kind {
             kind::ROUTER_SOLICITATION => Self::RouterSolicitation { options },
             kind::ROUTER_ADVERTISEMENT => {
-                let [hop_limit, flags, high, low] = word.to_be_bytes();
+                let [hop_limit, flags, _, _] = view.word();
+                let word_at = |at| view.fixed.get(at..).and_then(<[u8]>::first_chunk);
+                let number_at = |at| word_at(at).map_or(0, |word| u32::from_be_bytes(*word));
                 Self::RouterAdvertisement(RouterAdvertisement {
                     hop_limit,
                     flags,
-                    router_lifetime_s: u16::from_be_bytes([high, low]),
-                    reachable_ms,
-                    retransmit_ms,
+                    router_lifetime_s: view.router_lifetime_s(),
+                    reachable_ms: number_at(4),
+                    retransmit_ms: number_at(8),
                     options,
                 })
             }
-            kind::NEIGHBOR_SOLICITATION => Self::NeighborSolicitation { target, options },
+            kind::NEIGHBOR_SOLICITATION => Self::NeighborSolicitation {
+                target: view.target(),
+                options,
+            },
             kind::NEIGHBOR_ADVERTISEMENT => Self::NeighborAdvertisement {
-                flags: (word >> 24) as u8,
-                target,
+                flags: view.flags(),
+                target: view.target(),
                 options,
             },
             _ => Self::Redirect {
-                target,
-                destination: Ipv6Addr::from(*destination),
+                target: view.target(),
+                destination: Ipv6Addr::from(view.fixed.last_chunk().copied().unwrap_or_default()),
                 options,
             },
-        })
+        }
     }
 
     /// Writes the message with a zero checksum; returns its length. [`fill_checksum`]
@@ -353,15 +423,7 @@ impl<'a> Message<'a> {
     }
 }
 
-impl<'a> Echo<'a> {
-    fn parse(mut r: Reader<'a>) -> Result<Self, Truncated> {
-        Ok(Self {
-            identifier: r.u16()?,
-            sequence: r.u16()?,
-            data: r.rest(),
-        })
-    }
-
+impl Echo<'_> {
     fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         w.u16(self.identifier)?;
         w.u16(self.sequence)?;

@@ -12,10 +12,20 @@
 //! Sources: RFC 4861 §4.6; RFC 4944 §8; RFC 6775 §4; RFC 8505 §4.1. Type 253 is for experiments
 //! (RFC 4727 §5.1.3); which one an option belongs to is said by its first bytes.
 
+mod prefix;
+
 use core::net::Ipv6Addr;
 
 use super::cursor::{Full, Reader, Writer, copy};
 use super::{LinkAddr, tcphc};
+pub(crate) use prefix::PREFIX_HEAD;
+#[cfg(feature = "rpl")]
+pub(crate) use prefix::PrefixBody;
+#[cfg(feature = "rpl")]
+pub use prefix::PrefixBytes;
+pub use prefix::PrefixInformation;
+#[cfg(feature = "mesh")]
+pub(crate) use prefix::{prefix_in, usable_prefix, valid_lifetime_s};
 
 /// An option whose length is 0 or reaches beyond the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +42,7 @@ speaks!(Malformed);
 
 /// A list of options whose lengths have been checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct NdpOptions<'a>(&'a [u8]);
+pub struct NdpOptions<'a>(pub(super) &'a [u8]);
 
 impl<'a> NdpOptions<'a> {
     /// Checks the lengths of all options in `bytes`.
@@ -54,8 +64,14 @@ impl<'a> NdpOptions<'a> {
 
     /// The options, in the order of the message.
     pub fn iter(&self) -> impl Iterator<Item = NdpOption<'a>> + use<'a> {
+        self.bodies()
+            .map(|(kind, body)| NdpOption::parse(kind, body))
+    }
+
+    /// Type and body of each option: for readers of a few fields, which stay where they are.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = (u8, &'a [u8])> + use<'a> {
         let mut r = Reader::new(self.0);
-        core::iter::from_fn(move || split(&mut r).map(|(kind, body)| NdpOption::parse(kind, body)))
+        core::iter::from_fn(move || split(&mut r))
     }
 }
 
@@ -103,25 +119,6 @@ pub enum NdpOption<'a> {
         /// The bytes behind the length field: `8 * n - 2`.
         body: &'a [u8],
     },
-}
-
-/// Prefix information (RFC 4861 §4.6.2; RFC 6275 §7.2 for the R flag).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PrefixInformation {
-    /// Leading bits of `prefix` that are valid.
-    pub prefix_len: u8,
-    /// The prefix is on-link; never set in a route-over mesh.
-    pub on_link: bool,
-    /// Hosts may form addresses from it.
-    pub autonomous: bool,
-    /// `prefix` holds the router's whole address.
-    pub router_address: bool,
-    /// Seconds; all ones: for ever.
-    pub valid_lifetime_s: u32,
-    /// Seconds; all ones: for ever.
-    pub preferred_lifetime_s: u32,
-    /// The prefix; bits behind `prefix_len` mean nothing unless `router_address` is set.
-    pub prefix: Ipv6Addr,
 }
 
 /// Registration of an address with a router, or the answer to it (RFC 6775 §4.1, RFC 8505 §4.1).
@@ -186,24 +183,21 @@ pub struct BorderRouter {
     pub addr: Ipv6Addr,
 }
 
-mod kind {
-    pub(super) const SOURCE_LINK_ADDR: u8 = 1;
-    pub(super) const TARGET_LINK_ADDR: u8 = 2;
-    pub(super) const PREFIX: u8 = 3;
+pub(crate) mod kind {
+    pub(crate) const SOURCE_LINK_ADDR: u8 = 1;
+    pub(crate) const TARGET_LINK_ADDR: u8 = 2;
+    pub(crate) const PREFIX: u8 = 3;
     pub(super) const MTU: u8 = 5;
-    pub(super) const ADDRESS_REGISTRATION: u8 = 33;
-    pub(super) const CONTEXT: u8 = 34;
-    pub(super) const BORDER_ROUTER: u8 = 35;
-    pub(super) const EXPERIMENT: u8 = 253;
+    pub(crate) const ADDRESS_REGISTRATION: u8 = 33;
+    pub(crate) const CONTEXT: u8 = 34;
+    pub(crate) const BORDER_ROUTER: u8 = 35;
+    pub(crate) const EXPERIMENT: u8 = 253;
 }
 
 /// What the option [`NdpOption::RestoresTcp`] begins with: its name, and the version of the format
 /// of headers.
 const RESTORES_TCP: [u8; 6] = *b"TCPHC\x01";
 
-const ON_LINK: u8 = 0x80;
-const AUTONOMOUS: u8 = 0x40;
-const ROUTER_ADDRESS: u8 = 0x20;
 const COMPRESS: u8 = 0x10;
 const REACHABLE: u8 = 0x02;
 const HAS_TRANSACTION: u8 = 0x01;
@@ -232,7 +226,7 @@ impl<'a> NdpOption<'a> {
             }
             kind::CONTEXT => LowpanContext::parse(body).map(Self::Context),
             kind::BORDER_ROUTER => BorderRouter::parse(body).map(Self::BorderRouter),
-            kind::EXPERIMENT if tcphc::IS_SUPPORTED => restores_tcp(body),
+            kind::EXPERIMENT => restores_tcp(body).map(|router| Self::RestoresTcp { router }),
             _ => None,
         };
         known.unwrap_or(Self::Other { kind, body })
@@ -246,28 +240,34 @@ impl<'a> NdpOption<'a> {
         match *self {
             Self::SourceLinkAddr(addr) => emit_link_addr(w, kind::SOURCE_LINK_ADDR, addr),
             Self::TargetLinkAddr(addr) => emit_link_addr(w, kind::TARGET_LINK_ADDR, addr),
-            Self::Prefix(prefix) => prefix.emit(w, [kind::PREFIX, 4]),
-            Self::Mtu(mtu) => {
-                w.put(&[kind::MTU, 1, 0, 0])?;
-                w.u32(mtu)
-            }
+            Self::Prefix(prefix) => prefix.emit(w, PREFIX_HEAD),
+            Self::Mtu(mtu) => emit_mtu(w, mtu),
             Self::AddressRegistration(registration) => registration.emit(w),
             Self::Context(context) => context.emit(w),
             Self::BorderRouter(router) => router.emit(w),
-            Self::RestoresTcp { router } => {
-                w.put(&[kind::EXPERIMENT, 2])?;
-                w.put(&RESTORES_TCP)?;
-                w.put(&router)
-            }
+            Self::RestoresTcp { router } => emit_restores_tcp(w, &router),
             Self::Other { kind, body } => emit_other(w, kind, body),
         }
     }
 }
 
 /// The option of another experiment, or of another version, is none of ours.
-fn restores_tcp(body: &[u8]) -> Option<NdpOption<'static>> {
-    let router = body.strip_prefix(&RESTORES_TCP)?.try_into().ok()?;
-    Some(NdpOption::RestoresTcp { router })
+pub(crate) fn restores_tcp(body: &[u8]) -> Option<[u8; 8]> {
+    if !tcphc::IS_SUPPORTED {
+        return None;
+    }
+    body.strip_prefix(&RESTORES_TCP)?.try_into().ok()
+}
+
+pub(crate) fn emit_restores_tcp(w: &mut Writer<'_>, router: &[u8; 8]) -> Result<(), Full> {
+    w.put(&[kind::EXPERIMENT, 2])?;
+    w.put(&RESTORES_TCP)?;
+    w.put(router)
+}
+
+pub(crate) fn emit_mtu(w: &mut Writer<'_>, mtu: u32) -> Result<(), Full> {
+    w.put(&[kind::MTU, 1, 0, 0])?;
+    w.u32(mtu)
 }
 
 fn emit_other(w: &mut Writer<'_>, kind: u8, body: &[u8]) -> Result<(), Full> {
@@ -281,7 +281,7 @@ fn emit_other(w: &mut Writer<'_>, kind: u8, body: &[u8]) -> Result<(), Full> {
 
 /// RFC 4944 §8: a short address padded to one unit, an EUI-64 padded to two. Other padding
 /// than zeros means another kind of link, as 48 bits that fill their unit do (RFC 4861 §4.6.1).
-fn link_addr(body: &[u8]) -> Option<LinkAddr> {
+pub(crate) fn link_addr(body: &[u8]) -> Option<LinkAddr> {
     let mut r = Reader::new(body);
     #[cfg(feature = "ble")]
     if let Ok(device @ [_, _, padding @ ..]) = <&[u8; 6]>::try_from(body)
@@ -297,7 +297,7 @@ fn link_addr(body: &[u8]) -> Option<LinkAddr> {
     r.rest().iter().all(|byte| *byte == 0).then_some(addr)
 }
 
-fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Full> {
+pub(crate) fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Full> {
     match addr {
         LinkAddr::Short(short) => {
             w.put(&[kind, 1])?;
@@ -317,41 +317,8 @@ fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Fu
     }
 }
 
-impl PrefixInformation {
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        let mut r = Reader::new(body);
-        let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
-        let (valid_lifetime_s, preferred_lifetime_s) = (r.u32().ok()?, r.u32().ok()?);
-        let _reserved = r.u32().ok()?;
-        let prefix = Ipv6Addr::from(*r.chunk::<16>().ok()?);
-        (r.is_empty() && prefix_len <= 128).then_some(Self {
-            prefix_len,
-            on_link: flags & ON_LINK != 0,
-            autonomous: flags & AUTONOMOUS != 0,
-            router_address: flags & ROUTER_ADDRESS != 0,
-            valid_lifetime_s,
-            preferred_lifetime_s,
-            prefix,
-        })
-    }
-
-    /// Appends the option; `head`: its type and length.
-    pub(crate) fn emit(&self, w: &mut Writer<'_>, head: [u8; 2]) -> Result<(), Full> {
-        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let flags = flag(self.on_link, ON_LINK)
-            | flag(self.autonomous, AUTONOMOUS)
-            | flag(self.router_address, ROUTER_ADDRESS);
-        w.put(&head)?;
-        w.put(&[self.prefix_len, flags])?;
-        w.u32(self.valid_lifetime_s)?;
-        w.u32(self.preferred_lifetime_s)?;
-        w.u32(0)?;
-        w.put(&self.prefix.octets())
-    }
-}
-
 impl<'a> AddressRegistration<'a> {
-    fn parse(body: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
         let mut r = Reader::new(body);
         let [status, opaque, flags, transaction] = r.array().ok()?;
         let lifetime_min = r.u16().ok()?;
@@ -367,7 +334,7 @@ impl<'a> AddressRegistration<'a> {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let units = match self.owner.len() {
             len @ (8 | 16 | 24 | 32) => 1 + (len / 8) as u8,
             _ => return Err(Full),
@@ -383,7 +350,7 @@ impl<'a> AddressRegistration<'a> {
 }
 
 impl LowpanContext {
-    fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let mut r = Reader::new(body);
         let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
         let _reserved = r.u16().ok()?;
@@ -404,7 +371,7 @@ impl LowpanContext {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let octets = self.prefix.octets();
         // The long form also where bits are set behind a short prefix, so that none is lost.
         let long = self.prefix_len > 64 || octets.iter().skip(8).any(|octet| *octet != 0);
@@ -424,7 +391,7 @@ impl LowpanContext {
 }
 
 impl BorderRouter {
-    fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let mut r = Reader::new(body);
         let (low, high) = (r.u16().ok()?, r.u16().ok()?);
         let lifetime_min = r.u16().ok()?;
@@ -437,7 +404,7 @@ impl BorderRouter {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         w.put(&[kind::BORDER_ROUTER, 3])?;
         w.u16(self.version as u16)?;
         w.u16((self.version >> 16) as u16)?;

@@ -19,7 +19,7 @@ use core::net::Ipv6Addr;
 
 use super::cursor::{Full, Reader, Writer};
 
-pub(crate) use options::PREFIX_HEAD;
+pub(crate) use options::{CONFIGURATION_LEN, PREFIX_HEAD, kind};
 pub use options::{
     Configuration, Metric, Metrics, ParseError, RouteInformation, RplOption, RplOptions, Solicited,
     Target, Transit, configuration,
@@ -114,11 +114,11 @@ pub mod mode {
     pub const STORING_WITH_MULTICAST: u8 = 3;
 }
 
-mod code {
-    pub(super) const DIS: u8 = 0;
-    pub(super) const DIO: u8 = 1;
-    pub(super) const DAO: u8 = 2;
-    pub(super) const DAO_ACK: u8 = 3;
+pub(crate) mod code {
+    pub(crate) const DIS: u8 = 0;
+    pub(crate) const DIO: u8 = 1;
+    pub(crate) const DAO: u8 = 2;
+    pub(crate) const DAO_ACK: u8 = 3;
     pub(super) const SECURE: u8 = 0x80;
 }
 
@@ -133,19 +133,13 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`ParseError`]: the whole message is to be dropped.
     pub fn parse(code: u8, body: &'a [u8]) -> Result<Self, ParseError> {
-        let mut r = Reader::new(body);
+        let r = Reader::new(body);
         Ok(match code {
-            code::DIS => {
-                let _flags_and_reserved = r.u16()?;
-                Self::Dis(Dis {
-                    options: RplOptions::parse(r.rest())?,
-                })
-            }
+            code::DIS => Self::Dis(Dis::parse(r)?),
             code::DIO => Self::Dio(Dio::parse(r)?),
             code::DAO if cfg!(feature = "root") => Self::Dao(Dao::parse(r)?),
             code::DAO_ACK => Self::DaoAck(DaoAck::parse(r)?),
-            code if code & code::SECURE != 0 => return Err(ParseError::Secure),
-            _ => return Err(ParseError::Code),
+            code => return Err(ParseError::of_code(code)),
         })
     }
 
@@ -165,22 +159,32 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What each message begins with.
-fn emit_head(code: u8, w: &mut Writer<'_>) -> Result<(), Full> {
-    w.put(&[ICMPV6_TYPE, code, 0, 0])
+impl ParseError {
+    pub(crate) const fn of_code(code: u8) -> Self {
+        match code & code::SECURE {
+            0 => Self::Code,
+            _ => Self::Secure,
+        }
+    }
 }
 
-impl Dis<'_> {
+impl<'a> Dis<'a> {
+    pub(crate) fn parse(mut r: Reader<'a>) -> Result<Self, ParseError> {
+        let _flags_and_reserved = r.u16()?;
+        Ok(Self {
+            options: RplOptions::parse(r.rest())?,
+        })
+    }
+
     /// As [`Message::emit`].
     pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
-        emit_head(code::DIS, w)?;
-        w.put(&[0, 0])?;
+        w.put(&[ICMPV6_TYPE, code::DIS, 0, 0, 0, 0])?;
         w.put(self.options.as_bytes())
     }
 }
 
 impl<'a> Dio<'a> {
-    fn parse(mut r: Reader<'a>) -> Result<Self, ParseError> {
+    pub(crate) fn parse(mut r: Reader<'a>) -> Result<Self, ParseError> {
         let [instance, version] = r.array()?;
         let rank = r.u16()?;
         let [flags, dtsn, _, _] = r.array()?;
@@ -199,19 +203,35 @@ impl<'a> Dio<'a> {
 
     /// As [`Message::emit`].
     pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
-        emit_head(code::DIO, w)?;
-        let grounded = if self.grounded { GROUNDED } else { 0 };
-        let flags = grounded | (self.mode & 7) << 3 | self.preference & 7;
-        w.put(&[self.instance, self.version])?;
-        w.u16(self.rank)?;
-        w.put(&[flags, self.dtsn, 0, 0])?;
-        w.put(&self.dodag.octets())?;
+        let flags = Self::flags(self.grounded, self.mode, self.preference);
+        let bytes = [self.instance, self.version, flags, self.dtsn];
+        Self::emit_base(bytes, self.rank, &self.dodag, w)?;
         w.put(self.options.as_bytes())
+    }
+
+    /// The byte of G, MOP and Prf.
+    pub(crate) const fn flags(grounded: bool, mode: u8, preference: u8) -> u8 {
+        let grounded = if grounded { GROUNDED } else { 0 };
+        grounded | (mode & 7) << 3 | preference & 7
+    }
+
+    /// Appends the message up to its options.
+    pub(crate) fn emit_base(
+        [instance, version, flags, dtsn]: [u8; 4],
+        rank: u16,
+        dodag: &Ipv6Addr,
+        w: &mut Writer<'_>,
+    ) -> Result<(), Full> {
+        let [high, low] = rank.to_be_bytes();
+        let head = [ICMPV6_TYPE, code::DIO, 0, 0];
+        let place = [instance, version, high, low];
+        w.put([head, place, [flags, dtsn, 0, 0]].as_flattened())?;
+        w.put(&dodag.octets())
     }
 }
 
 impl<'a> Dao<'a> {
-    fn parse(mut r: Reader<'a>) -> Result<Self, ParseError> {
+    pub(crate) fn parse(mut r: Reader<'a>) -> Result<Self, ParseError> {
         let [instance, flags, _, sequence] = r.array()?;
         Ok(Self {
             instance,
@@ -224,17 +244,27 @@ impl<'a> Dao<'a> {
 
     /// As [`Message::emit`].
     pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
-        emit_head(code::DAO, w)?;
-        let ack = if self.ack_requested { ACK_REQUESTED } else { 0 };
-        let dodag = self.dodag.map_or(0, |_| DAO_HAS_DODAG);
-        w.put(&[self.instance, ack | dodag, 0, self.sequence])?;
-        emit_optional_addr(w, self.dodag)?;
+        let bytes = (self.instance, self.ack_requested, self.sequence);
+        Self::emit_base(bytes, self.dodag.as_ref(), w)?;
         w.put(self.options.as_bytes())
+    }
+
+    /// Appends the message up to its options.
+    pub(crate) fn emit_base(
+        (instance, ack_requested, sequence): (u8, bool, u8),
+        dodag: Option<&Ipv6Addr>,
+        w: &mut Writer<'_>,
+    ) -> Result<(), Full> {
+        let ack = if ack_requested { ACK_REQUESTED } else { 0 };
+        let has_dodag = dodag.map_or(0, |_| DAO_HAS_DODAG);
+        let base = [instance, ack | has_dodag, 0, sequence];
+        w.put([[ICMPV6_TYPE, code::DAO, 0, 0], base].as_flattened())?;
+        emit_optional_addr(w, dodag)
     }
 }
 
 impl<'a> DaoAck<'a> {
-    fn parse(mut r: Reader<'a>) -> Result<Self, ParseError> {
+    pub(crate) fn parse(mut r: Reader<'a>) -> Result<Self, ParseError> {
         let [instance, flags, sequence, status] = r.array()?;
         Ok(Self {
             instance,
@@ -247,10 +277,10 @@ impl<'a> DaoAck<'a> {
 
     /// As [`Message::emit`].
     pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
-        emit_head(code::DAO_ACK, w)?;
         let dodag = self.dodag.map_or(0, |_| DAO_ACK_HAS_DODAG);
-        w.put(&[self.instance, dodag, self.sequence, self.status])?;
-        emit_optional_addr(w, self.dodag)?;
+        let base = [self.instance, dodag, self.sequence, self.status];
+        w.put([[ICMPV6_TYPE, code::DAO_ACK, 0, 0], base].as_flattened())?;
+        emit_optional_addr(w, self.dodag.as_ref())?;
         w.put(self.options.as_bytes())
     }
 }

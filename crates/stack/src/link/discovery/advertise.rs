@@ -16,8 +16,8 @@ use core::net::Ipv6Addr;
 
 use super::learn::{Digest, is_before, prefix_of};
 use super::{
-    Discovery, HAS_BORDER, OVERRIDE, PART_LEASE, ROUTER, ROUTER_CAPABILITIES, Received, SOLICITED,
-    capabilities, list,
+    Discovery, Draft, HAS_BORDER, OVERRIDE, PART_LEASE, ROUTER, ROUTER_CAPABILITIES, Received,
+    SOLICITED, capabilities,
 };
 use crate::ip::ndp::Advertised;
 use crate::ip::neighbor_cache::IS_ROUTER;
@@ -26,9 +26,12 @@ use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::{Duration, Instant};
-use crate::wire::cursor::Writer;
-use crate::wire::icmpv6::{Message, RouterAdvertisement};
-use crate::wire::ndp::{BorderRouter, LowpanContext, NdpOption, NdpOptions, PrefixInformation};
+use crate::wire::icmpv6::View;
+use crate::wire::icmpv6::kind::{NEIGHBOR_ADVERTISEMENT, ROUTER_ADVERTISEMENT};
+use crate::wire::ndp::{
+    BorderRouter, LowpanContext, PREFIX_HEAD, PrefixInformation, emit_link_addr, emit_mtu,
+    emit_restores_tcp, kind,
+};
 use crate::wire::tcphc;
 
 /// Longest advertisement: header, prefix, MTU, link address and every context in long form; the
@@ -38,8 +41,11 @@ pub(super) const OPTIONS_LEN_MAX: usize = match IS_ROUTER {
         let offer = if tcphc::IS_SUPPORTED { 16 } else { 0 };
         32 + 8 + 16 + 24 * CONTEXTS_MAX + offer + if HAS_BORDER { 24 + 8 } else { 0 }
     }
-    false => super::LIST_LEN_MAX,
+    false => LIST_LEN_MAX,
 };
+
+/// The longest list of a few options: of a link address and a registration.
+const LIST_LEN_MAX: usize = 16 + 40;
 
 /// The longest wait before an answer to all (`MAX_RA_DELAY_TIME`, RFC 4861 §10): some 30 times the
 /// air time of an answer, so few routers send theirs before they have heard another one.
@@ -156,11 +162,7 @@ impl Discovery<'_> {
 
     /// Notes a multicast advertisement of another router: it counts as an answer if its contents
     /// are the same as this node's.
-    pub(super) fn hear_answer(
-        &mut self,
-        advertisement: &RouterAdvertisement<'_>,
-        border: Option<&BorderRouter>,
-    ) {
+    pub(super) fn hear_answer(&mut self, advertisement: &View<'_>, border: Option<&BorderRouter>) {
         let had = self.prefix();
         let is_older = match (border, &self.border) {
             (Some(heard), Some(known)) => is_before(heard.version, known.version),
@@ -232,57 +234,49 @@ impl Discovery<'_> {
             self.renew_version(&advertised);
         }
         let seconds = self.lifetime_left(&advertised, now).as_secs();
-        let mut bytes = [0; OPTIONS_LEN_MAX];
-        let mut w = Writer::new(&mut bytes);
-        let prefix = PrefixInformation {
-            prefix_len: 64,
-            on_link: false,
-            autonomous: true,
-            router_address: false,
-            valid_lifetime_s: seconds,
-            preferred_lifetime_s: seconds,
-            prefix: advertised.prefix,
-        };
+        let [high, low] = (seconds.min(u32::from(u16::MAX)) as u16).to_be_bytes();
+        let mut packet = Draft::new();
+        let mut w = packet.writer();
         // The options fit by construction, so none is left out.
-        let _ = NdpOption::SourceLinkAddr(self.source).emit(&mut w);
+        let _ = w.put(&[ROUTER_ADVERTISEMENT, 0, 0, 0, ip.hop_limit(), 0, high, low]);
+        let _ = w.put(&[0; 8]);
+        let _ = emit_link_addr(&mut w, kind::SOURCE_LINK_ADDR, self.source);
         // Options with a lifetime of zero would withdraw the prefix and the contexts.
         if seconds > 0 {
-            let _ = NdpOption::Prefix(prefix).emit(&mut w);
+            let prefix = PrefixInformation {
+                prefix_len: 64,
+                on_link: false,
+                autonomous: true,
+                router_address: false,
+                valid_lifetime_s: seconds,
+                preferred_lifetime_s: seconds,
+                prefix: advertised.prefix,
+            };
+            let _ = prefix.emit(&mut w, PREFIX_HEAD);
             for (id, context) in self.contexts.iter() {
-                let option = NdpOption::Context(LowpanContext {
+                let context = LowpanContext {
                     id,
                     compress: context.compress(),
                     prefix_len: context.prefix_len(),
                     lifetime_min: minutes(seconds),
                     prefix: context.prefix(),
-                });
-                let _ = option.emit(&mut w);
+                };
+                let _ = context.emit(&mut w);
             }
             if let Some(border) = self.border.filter(|_| HAS_BORDER) {
-                let _ = NdpOption::BorderRouter(border).emit(&mut w);
+                let _ = border.emit(&mut w);
             }
             if let Some(router) = self.offer() {
-                let _ = NdpOption::RestoresTcp { router }.emit(&mut w);
+                let _ = emit_restores_tcp(&mut w, &router);
             }
         }
         self.offer.tell(self.offer(), to.is_multicast());
-        let _ = NdpOption::Mtu(IPV6_MTU_MIN as u32).emit(&mut w);
+        let _ = emit_mtu(&mut w, IPV6_MTU_MIN as u32);
         if self.takes_registrations() {
-            let _ = capabilities(ROUTER_CAPABILITIES).emit(&mut w);
+            let _ = w.put(&capabilities(ROUTER_CAPABILITIES));
         }
         let len = w.written();
-        let options = bytes
-            .get(..len)
-            .and_then(|bytes| NdpOptions::parse(bytes).ok());
-        let message = Message::RouterAdvertisement(RouterAdvertisement {
-            hop_limit: ip.hop_limit(),
-            flags: 0,
-            router_lifetime_s: seconds.min(u32::from(u16::MAX)) as u16,
-            reachable_ms: 0,
-            retransmit_ms: 0,
-            options: options.unwrap_or_default(),
-        });
-        self.send(queue, ip, &to, &message);
+        self.send(queue, ip, &to, len, &mut packet);
     }
 
     /// Answers a solicitation for this node's own address `target`: to its source, or to all nodes
@@ -299,13 +293,12 @@ impl Discovery<'_> {
             false => (asker, SOLICITED),
         };
         let router = if ip.forwards() { ROUTER } else { 0 };
-        let mut bytes = [0; super::LIST_LEN_MAX];
-        let advertisement = Message::NeighborAdvertisement {
-            flags: router | solicited | OVERRIDE,
-            target,
-            options: list(&[Some(NdpOption::TargetLinkAddr(self.source))], &mut bytes),
-        };
-        self.send(queue, ip, to, &advertisement);
+        let flags = router | solicited | OVERRIDE;
+        let mut packet = Draft::new();
+        let mut w = packet.about(NEIGHBOR_ADVERTISEMENT, flags, &target);
+        let _ = emit_link_addr(&mut w, kind::TARGET_LINK_ADDR, self.source);
+        let len = w.written();
+        self.send(queue, ip, to, len, &mut packet);
     }
 
     /// Sends an advertisement to all neighbours at once: this node can route for them now, or can

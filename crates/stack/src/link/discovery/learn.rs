@@ -11,8 +11,12 @@ use crate::ip::{self, Address, Iid, Ip, Neighbour, NextHop, PacketDrop, Prefix};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::{Duration, Instant};
-use crate::wire::icmpv6::RouterAdvertisement;
-use crate::wire::ndp::{BorderRouter, NdpOption, PrefixInformation};
+use crate::wire::icmpv6::View;
+#[cfg(feature = "rpl")]
+use crate::wire::ndp::PrefixBytes;
+use crate::wire::ndp::{
+    BorderRouter, LowpanContext, kind, prefix_in, restores_tcp, usable_prefix, valid_lifetime_s,
+};
 
 impl Discovery<'_> {
     /// Applies an advertisement (default route, prefix, contexts) if its sender, given by address
@@ -26,7 +30,7 @@ impl Discovery<'_> {
     pub(super) fn on_advertisement(
         &mut self,
         (addr, neighbour): (Ipv6Addr, Iid),
-        (advertisement, to_one): (RouterAdvertisement<'_>, bool),
+        (advertisement, to_one): (View<'_>, bool),
         queue: &mut PacketQueue<'_>,
         ip: &mut Ip<'_>,
         now: Instant,
@@ -116,12 +120,17 @@ impl Discovery<'_> {
     }
 
     /// Takes contexts, and the border router that they come from; returns whether any is new.
-    fn learn_contexts(&mut self, advertisement: &RouterAdvertisement<'_>) -> bool {
+    fn learn_contexts(&mut self, advertisement: &View<'_>) -> bool {
         let mut changed = false;
-        for option in advertisement.options.iter() {
-            match option {
-                NdpOption::Context(context) => changed |= self.contexts.learn(&context),
-                NdpOption::BorderRouter(border) if HAS_BORDER => self.border = Some(border),
+        for (kind, body) in advertisement.options().bodies() {
+            match kind {
+                kind::CONTEXT => {
+                    let context = LowpanContext::parse(body);
+                    changed |= context.is_some_and(|context| self.contexts.learn(&context));
+                }
+                kind::BORDER_ROUTER if HAS_BORDER => {
+                    self.border = BorderRouter::parse(body).or(self.border);
+                }
                 _ => {}
             }
         }
@@ -153,17 +162,17 @@ impl Discovery<'_> {
     #[cfg(feature = "rpl")]
     pub(in crate::link) fn learn_prefix(
         &mut self,
-        information: Option<&PrefixInformation>,
+        information: Option<&PrefixBytes>,
         ip: &mut Ip<'_>,
     ) {
-        let usable = information.filter(|information| is_usable(information));
-        let seconds = usable.map_or(0, |information| information.valid_lifetime_s);
+        let usable = information.filter(|information| information.is_usable());
+        let seconds = usable.map_or(0, PrefixBytes::valid_lifetime_s);
         // RPL ends the prefix itself. The lifetime for neighbours is bounded, so that they solicit
         // again from time to time.
         let lifetime = Duration::from_secs(u64::from(seconds)).min(Advertised::LIFETIME);
         let prefix = usable.filter(|_| seconds > 0);
         self.has_led_prefix = self.solicitor.is_led() && prefix.is_some();
-        let prefix = prefix.map(|information| ip::with_iid(&information.prefix, [0; 8]));
+        let prefix = prefix.map(|information| ip::with_iid(&information.prefix(), [0; 8]));
         self.set_prefix(ip, prefix, lifetime);
     }
 
@@ -214,7 +223,7 @@ impl Discovery<'_> {
     }
 
     /// A number for the change that an advertisement would make here; `None`: it changes nothing.
-    fn change(&self, advertisement: &RouterAdvertisement<'_>, summary: &Summary) -> Option<u32> {
+    fn change(&self, advertisement: &View<'_>, summary: &Summary) -> Option<u32> {
         let had = self.prefix();
         let prefix = match self.has_led_prefix {
             false => prefix_of(had, advertisement),
@@ -228,16 +237,24 @@ impl Discovery<'_> {
             let router = offer.map(ip::link_local);
             digest.note(u32::MAX, router.as_ref());
         }
-        for option in advertisement.options.iter() {
-            match option {
-                NdpOption::Context(context) if self.contexts.would_change(&context) => {
-                    let [compress, ends] =
-                        [context.compress, context.lifetime_min == 0].map(u8::from);
-                    let word = [compress, ends, context.id, context.prefix_len];
-                    digest.note(u32::from_be_bytes(word), Some(&context.prefix));
+        for (kind, body) in advertisement.options().bodies() {
+            match kind {
+                kind::CONTEXT => {
+                    if let Some(context) = LowpanContext::parse(body)
+                        && self.contexts.would_change(&context)
+                    {
+                        let [compress, ends] =
+                            [context.compress, context.lifetime_min == 0].map(u8::from);
+                        let word = [compress, ends, context.id, context.prefix_len];
+                        digest.note(u32::from_be_bytes(word), Some(&context.prefix));
+                    }
                 }
-                NdpOption::BorderRouter(border) if self.is_news(&border) => {
-                    digest.note(border.version, Some(&border.addr));
+                kind::BORDER_ROUTER if HAS_BORDER => {
+                    if let Some(border) = BorderRouter::parse(body)
+                        && self.is_news(&border)
+                    {
+                        digest.note(border.version, Some(&border.addr));
+                    }
                 }
                 _ => {}
             }
@@ -288,7 +305,7 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(advertisement: &RouterAdvertisement<'_>) -> Self {
+    fn of(advertisement: &View<'_>) -> Self {
         let mut summary = Self {
             lease: Duration::ZERO,
             border: None,
@@ -296,29 +313,26 @@ impl Summary {
             knows_earo: false,
             offer: None,
         };
-        let mut shortest_s = u32::from(advertisement.router_lifetime_s);
-        for option in advertisement.options.iter() {
-            let lifetime_s = match option {
-                NdpOption::Prefix(information) if is_usable(&information) => {
-                    information.valid_lifetime_s
-                }
-                NdpOption::Context(context) => {
+        let mut shortest_s = u32::from(advertisement.router_lifetime_s());
+        for (kind, body) in advertisement.options().bodies() {
+            let lifetime_s = match kind {
+                kind::PREFIX => usable_prefix(body).map_or(0, |prefix| valid_lifetime_s(prefix)),
+                kind::CONTEXT => LowpanContext::parse(body).map_or(0, |context| {
                     summary.has_contexts = true;
                     u32::from(context.lifetime_min) * 60
+                }),
+                kind::BORDER_ROUTER if HAS_BORDER => {
+                    BorderRouter::parse(body).map_or(0, |border| {
+                        summary.border = summary.border.or(Some(border));
+                        u32::from(border.lifetime_min) * 60
+                    })
                 }
-                NdpOption::BorderRouter(border) if HAS_BORDER => {
-                    summary.border = summary.border.or(Some(border));
-                    u32::from(border.lifetime_min) * 60
-                }
-                NdpOption::RestoresTcp { router } => {
-                    summary.offer = summary.offer.or(Some(router));
+                kind::EXPERIMENT => {
+                    summary.offer = summary.offer.or(restores_tcp(body));
                     0
                 }
-                NdpOption::Other {
-                    kind: CAPABILITIES,
-                    body: [_, flags, ..],
-                } => {
-                    summary.knows_earo |= flags & KNOWS_EARO != 0;
+                CAPABILITIES => {
+                    summary.knows_earo |= body.get(1).is_some_and(|flags| flags & KNOWS_EARO != 0);
                     0
                 }
                 _ => 0,
@@ -332,31 +346,17 @@ impl Summary {
     }
 }
 
-/// Whether addresses may be formed from a prefix (RFC 4862 §5.5.3).
-fn is_usable(information: &PrefixInformation) -> bool {
-    information.autonomous
-        && information.prefix_len == 64
-        && !information.prefix.is_unicast_link_local()
-        && !information.prefix.is_multicast()
-}
-
 /// The prefix to have after an advertisement: that which the link has if it is among
 /// several.
-pub(super) fn prefix_of(
-    had: Option<&Ipv6Addr>,
-    advertisement: &RouterAdvertisement<'_>,
-) -> Option<Ipv6Addr> {
+pub(super) fn prefix_of(had: Option<&Ipv6Addr>, advertisement: &View<'_>) -> Option<Ipv6Addr> {
     let mut prefix = had.copied();
     let mut confirmed = false;
-    for option in advertisement.options.iter() {
-        let NdpOption::Prefix(information) = option else {
+    for (kind, body) in advertisement.options().bodies() {
+        let Some(information) = usable_prefix(body).filter(|_| kind == kind::PREFIX) else {
             continue;
         };
-        if !is_usable(&information) {
-            continue;
-        }
-        let listed = ip::with_iid(&information.prefix, [0; 8]);
-        match information.valid_lifetime_s {
+        let listed = ip::with_iid(&prefix_in(information), [0; 8]);
+        match valid_lifetime_s(information) {
             0 if prefix == Some(listed) => prefix = None,
             0 => {}
             _ if had == Some(&listed) || !confirmed => (prefix, confirmed) = (Some(listed), true),
@@ -373,7 +373,8 @@ mod tests {
     use crate::ip::InterfaceId;
     use crate::wire::LinkAddr;
     use crate::wire::cursor::Writer;
-    use crate::wire::ndp::NdpOptions;
+    use crate::wire::icmpv6::{Message, RouterAdvertisement};
+    use crate::wire::ndp::{NdpOption, NdpOptions, PrefixInformation};
 
     const PARENT: Iid = [7; 8];
     const NOW: Instant = Instant::from_micros(1_000_000);
@@ -403,7 +404,7 @@ mod tests {
         let mut discovery = Discovery::new(settings, &mut []);
         discovery.start(InterfaceId(0), queue, ip, NOW, rng);
         discovery.follow(Some(PARENT), queue, ip, NOW, rng);
-        discovery.learn_prefix(Some(&information(7_200)), ip);
+        discovery.learn_prefix(Some(&information(7_200).into()), ip);
         discovery
     }
 
@@ -420,14 +421,17 @@ mod tests {
             .emit(&mut w)
             .unwrap();
         let len = w.written();
-        let advertisement = RouterAdvertisement {
+        let message = Message::RouterAdvertisement(RouterAdvertisement {
             hop_limit: 64,
             flags: 0,
             router_lifetime_s: lifetime_s as u16,
             reachable_ms: 0,
             retransmit_ms: 0,
             options: NdpOptions::parse(&options[..len]).unwrap(),
-        };
+        });
+        let mut bytes = [0; 80];
+        let len = message.emit(&mut bytes).unwrap();
+        let advertisement = View::parse(&bytes[..len]).unwrap();
         let from = (ip::link_local(PARENT), PARENT);
         discovery.on_advertisement(from, (advertisement, true), queue, ip, NOW, rng)
     }

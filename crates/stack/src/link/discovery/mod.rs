@@ -40,10 +40,10 @@ use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::{Allowance, Duration, Instant, earliest};
 use crate::wire::LinkAddr;
-use crate::wire::cursor::{Full, Writer};
-use crate::wire::icmpv6::Message;
+use crate::wire::cursor::Writer;
+use crate::wire::icmpv6::{View, kind};
 use crate::wire::ipv6;
-use crate::wire::ndp::{BorderRouter, NdpOption, NdpOptions};
+use crate::wire::ndp::{self, BorderRouter, emit_link_addr};
 use crate::wire::same;
 use advertise::{Answer, OPTIONS_LEN_MAX};
 use core::net::Ipv6Addr;
@@ -136,7 +136,7 @@ pub(super) struct Settings {
 #[derive(Clone, Copy)]
 pub(super) struct Received<'a> {
     pub(super) header: &'a ipv6::Header,
-    pub(super) message: &'a Message<'a>,
+    pub(super) message: &'a View<'a>,
     pub(super) ingress: &'a Ingress,
     /// Whether the neighbour that sent it acknowledges frames.
     pub(super) is_trusted: bool,
@@ -302,45 +302,42 @@ impl<'m> Discovery<'m> {
         let from = self.sender(ip, &received, owned.is_some());
         let from = from.ok_or(PacketDrop::BadNdp)?;
         let is_from_nobody = header.src == Ipv6Addr::UNSPECIFIED;
-        match message {
+        match message.kind {
             // Answers go to one node (RFC 6775 §6.3), and not to where they were learnt.
-            Message::RouterSolicitation { .. } if is_from_nobody => Err(PacketDrop::BadNdp),
+            kind::ROUTER_SOLICITATION if is_from_nobody => Err(PacketDrop::BadNdp),
             // RFC 4861 §6.2.6: hosts discard them.
-            Message::RouterSolicitation { .. }
-                if !IS_ROUTER || (!ip.forwards() && !self.is_border()) =>
-            {
+            kind::ROUTER_SOLICITATION if !IS_ROUTER || (!ip.forwards() && !self.is_border()) => {
                 Err(PacketDrop::IgnoredIcmp)
             }
-            Message::RouterSolicitation { .. } => {
-                self.on_solicitation(received, queue, ip, now, rng)
-            }
-            Message::RouterAdvertisement(advertisement) => {
+            kind::ROUTER_SOLICITATION => self.on_solicitation(received, queue, ip, now, rng),
+            kind::ROUTER_ADVERTISEMENT => {
                 if !header.src.is_unicast_link_local() {
                     return Err(PacketDrop::BadNdp);
                 }
-                let said = (*advertisement, !header.dst.is_multicast());
+                let said = (*message, !header.dst.is_multicast());
                 self.on_advertisement((header.src, from), said, queue, ip, now, rng)
             }
-            // Duplicate address detection is sent only to the address's solicited-node group (RFC
-            // 4861 §7.1.1).
-            Message::NeighborSolicitation { target, .. }
-                if is_from_nobody && header.dst != ip::solicited_node(target) =>
-            {
-                Err(PacketDrop::BadNdp)
+            kind::NEIGHBOR_SOLICITATION => {
+                let target = message.target();
+                // Duplicate address detection is sent only to the address's solicited-node group
+                // (RFC 4861 §7.1.1).
+                if is_from_nobody && header.dst != ip::solicited_node(&target) {
+                    return Err(PacketDrop::BadNdp);
+                }
+                match owned {
+                    Some(owned) => {
+                        self.on_registration(&received, (from, target), &owned, queue, ip, now)
+                    }
+                    None if ip.owns(&target, self.id) => {
+                        self.may_answer(received.is_trusted, now)?;
+                        self.own_up(queue, ip, &header.src, target);
+                        Ok(())
+                    }
+                    None => Err(PacketDrop::IgnoredIcmp),
+                }
             }
-            Message::NeighborSolicitation { target, .. } => match owned {
-                Some(owned) => {
-                    self.on_registration(&received, (from, *target), &owned, queue, ip, now)
-                }
-                None if ip.owns(target, self.id) => {
-                    self.may_answer(received.is_trusted, now)?;
-                    self.own_up(queue, ip, &header.src, *target);
-                    Ok(())
-                }
-                None => Err(PacketDrop::IgnoredIcmp),
-            },
-            Message::NeighborAdvertisement { options, .. } => {
-                self.on_answer((header.src, *options), ip, now, rng)
+            kind::NEIGHBOR_ADVERTISEMENT => {
+                self.on_answer((header.src, message.options()), ip, now, rng)
             }
             _ => Err(PacketDrop::IgnoredIcmp),
         }
@@ -410,11 +407,16 @@ impl<'m> Discovery<'m> {
 
     /// Sends a router solicitation to `to`.
     fn solicit(&self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: Ipv6Addr) {
-        let mut bytes = [0; LIST_LEN_MAX];
-        let capabilities = self.registers.then_some(capabilities(KNOWS_EARO));
-        let options = [Some(NdpOption::SourceLinkAddr(self.source)), capabilities];
-        let options = list(&options, &mut bytes);
-        self.send(queue, ip, &to, &Message::RouterSolicitation { options });
+        let mut packet = Draft::new();
+        let mut w = packet.writer();
+        // What this node writes fits by construction, here as in the other messages.
+        let _ = w.put(&[kind::ROUTER_SOLICITATION, 0, 0, 0, 0, 0, 0, 0]);
+        let _ = emit_link_addr(&mut w, ndp::kind::SOURCE_LINK_ADDR, self.source);
+        if self.registers {
+            let _ = w.put(&capabilities(KNOWS_EARO));
+        }
+        let len = w.written();
+        self.send(queue, ip, &to, len, &mut packet);
     }
 
     /// The router has gone: gives up the default route, contexts and registrations it brought.
@@ -441,65 +443,56 @@ impl<'m> Discovery<'m> {
         core::mem::take(&mut self.has_lost_route)
     }
 
-    /// Queues a message for a neighbour or for all of them.
-    fn send(&self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: &Ipv6Addr, message: &Message<'_>) {
-        if let Some(src) = ip.source_for(to, self.id) {
-            self.send_from(queue, &src, to, message);
-        }
-    }
-
-    /// As [`Self::send`], from this node's address `src`.
-    fn send_from(
+    /// Queues a message of `len` bytes for a neighbour or for all of them.
+    fn send(
         &self,
         queue: &mut PacketQueue<'_>,
-        src: &Ipv6Addr,
+        ip: &Ip<'_>,
         to: &Ipv6Addr,
-        message: &Message<'_>,
+        len: usize,
+        packet: &mut Draft,
     ) {
-        let mut packet = [0; ipv6::HEADER_LEN + 16 + OPTIONS_LEN_MAX];
-        if let Ok(len) = ip::icmp::write(message, *src, *to, ip::ndp::HOP_LIMIT, &mut packet) {
-            let packet = packet.get(..len).unwrap_or_default();
+        if let Some(src) = ip.source_for(to, self.id) {
+            packet.send(queue, src, to, len);
+        }
+    }
+}
+
+/// A message that is being written, with room for its IPv6 header.
+struct Draft([u8; ipv6::HEADER_LEN + 16 + OPTIONS_LEN_MAX]);
+
+impl Draft {
+    const fn new() -> Self {
+        Self([0; ipv6::HEADER_LEN + 16 + OPTIONS_LEN_MAX])
+    }
+
+    /// Writes from the message's type on.
+    fn writer(&mut self) -> Writer<'_> {
+        Writer::new(self.0.get_mut(ipv6::HEADER_LEN..).unwrap_or_default())
+    }
+
+    /// Writes the beginning of a solicitation or advertisement of `target`, up to its options.
+    fn about(&mut self, kind: u8, flags: u8, target: &Ipv6Addr) -> Writer<'_> {
+        let mut w = self.writer();
+        let _ = w.put(&[kind, 0, 0, 0, flags, 0, 0, 0]);
+        let _ = w.put(&target.octets());
+        w
+    }
+
+    /// Queues the message of `len` bytes, from this node's address `src`.
+    fn send(&mut self, queue: &mut PacketQueue<'_>, src: Ipv6Addr, to: &Ipv6Addr, len: usize) {
+        let finished = ip::icmp::finish(len, (src, *to), ip::ndp::HOP_LIMIT, &mut self.0);
+        if let Ok(len) = finished {
+            let packet = self.0.get(..len).unwrap_or_default();
             // If the queue is full, the message is dropped; it is repeated later.
             queue.push(packet, PacketMeta::own(Class::Control).to_bits());
         }
     }
 }
 
-/// Longest list of a few options: of a link address and a registration.
-const LIST_LEN_MAX: usize = 16 + 40;
-
-/// A list of options, which `bytes` must hold.
-fn list<'a>(
-    options: &[Option<NdpOption<'_>>],
-    bytes: &'a mut [u8; LIST_LEN_MAX],
-) -> NdpOptions<'a> {
-    let mut w = Writer::new(bytes);
-    for option in options.iter().flatten() {
-        // Named one by one, so that a leaf's image has none of a router's options: 350 B.
-        let emitted = match option {
-            NdpOption::Prefix(_) | NdpOption::Mtu(_) => Err(Full),
-            NdpOption::Context(_) | NdpOption::BorderRouter(_) => Err(Full),
-            option => option.emit(&mut w),
-        };
-        debug_assert!(
-            emitted.is_ok(),
-            "too long, or an option of an advertisement"
-        );
-    }
-    let len = w.written();
-    let list = bytes.get(..len).map(NdpOptions::parse);
-    list.and_then(Result::ok).unwrap_or_default()
-}
-
 /// The capability option (6CIO, RFC 7400 §3.4) with these flags.
-const fn capabilities(flags: u8) -> NdpOption<'static> {
-    NdpOption::Other {
-        kind: CAPABILITIES,
-        body: match flags {
-            KNOWS_EARO => &[0, KNOWS_EARO, 0, 0, 0, 0],
-            _ => &[0, ROUTER_CAPABILITIES, 0, 0, 0, 0],
-        },
-    }
+const fn capabilities(flags: u8) -> [u8; 8] {
+    [CAPABILITIES, 1, 0, flags, 0, 0, 0, 0]
 }
 
 /// A router that takes registrations and makes their addresses reachable (L, P and E of RFC 8505

@@ -9,7 +9,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::{Discovery, OVERRIDE, ROUTER, Received, SOLICITED, list};
+use super::{Discovery, Draft, OVERRIDE, ROUTER, Received, SOLICITED};
 use crate::ip::neighbor_cache::{IS_ROUTER, Request};
 use crate::ip::registering_node::{LIFETIME_MIN, Outcome};
 use crate::ip::{self, Iid, Ip, Neighbour, PacketDrop, Prefix, RegistrationRefusal};
@@ -17,8 +17,10 @@ use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
 use crate::wire::LinkAddr;
-use crate::wire::icmpv6::Message;
-use crate::wire::ndp::{AddressRegistration, NdpOption, NdpOptions, registration};
+use crate::wire::icmpv6::kind::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION};
+use crate::wire::ndp::{
+    AddressRegistration, NdpOptions, emit_link_addr, kind, link_addr, registration,
+};
 
 impl Discovery<'_> {
     /// Whether this node keeps its neighbours' registrations.
@@ -36,20 +38,21 @@ impl Discovery<'_> {
         &self,
         received: &Received<'a>,
     ) -> Result<Option<AddressRegistration<'a>>, PacketDrop> {
-        let Message::NeighborSolicitation { options, .. } = *received.message else {
-            return Ok(None);
-        };
-        if !IS_ROUTER {
+        if !IS_ROUTER || received.message.kind != NEIGHBOR_SOLICITATION {
             return Ok(None);
         }
+        let options = received.message.options();
         let registration = only_registration(options)?;
         if !self.registers || registration.is_none() {
             return Ok(None);
         }
-        let is_senders = |option: NdpOption<'_>| matches!(option, NdpOption::SourceLinkAddr(addr) if received.ingress.from == Neighbour::One(addr.iid()));
+        let is_senders = |(kind, body): (u8, &[u8])| {
+            let addr = link_addr(body).filter(|_| kind == kind::SOURCE_LINK_ADDR);
+            addr.is_some_and(|addr| received.ingress.from == Neighbour::One(addr.iid()))
+        };
         match received.header.src == Ipv6Addr::UNSPECIFIED {
             true => Err(PacketDrop::BadNdp),
-            false => Ok(registration.filter(|_| options.iter().any(is_senders))),
+            false => Ok(registration.filter(|_| options.bodies().any(is_senders))),
         }
     }
 
@@ -189,14 +192,12 @@ impl Discovery<'_> {
         (to, target): (Ipv6Addr, Ipv6Addr),
         answer: &AddressRegistration<'_>,
     ) {
-        let mut bytes = [0; super::LIST_LEN_MAX];
-        let option = NdpOption::AddressRegistration(*answer);
-        let message = Message::NeighborAdvertisement {
-            flags: ROUTER | SOLICITED | OVERRIDE,
-            target,
-            options: list(&[Some(option)], &mut bytes),
-        };
-        self.send(queue, ip, &to, &message);
+        let mut packet = Draft::new();
+        let flags = ROUTER | SOLICITED | OVERRIDE;
+        let mut w = packet.about(NEIGHBOR_ADVERTISEMENT, flags, &target);
+        let _ = answer.emit(&mut w);
+        let len = w.written();
+        self.send(queue, ip, &to, len, &mut packet);
     }
 
     /// Registers with the router from now on, where this node has an address of another's making.
@@ -256,7 +257,7 @@ impl Discovery<'_> {
             true => (ip::link_local(iid), address),
             false => (address, *router),
         };
-        let request = NdpOption::AddressRegistration(AddressRegistration {
+        let request = AddressRegistration {
             status: registration::SUCCESS,
             opaque: 0,
             opaque_use: 0,
@@ -264,14 +265,13 @@ impl Discovery<'_> {
             transaction: Some(tid),
             lifetime_min,
             owner: &self.eui64,
-        });
-        let mut bytes = [0; super::LIST_LEN_MAX];
-        let options = [Some(NdpOption::SourceLinkAddr(self.source)), Some(request)];
-        let message = Message::NeighborSolicitation {
-            target,
-            options: list(&options, &mut bytes),
         };
-        self.send_from(queue, &src, router, &message);
+        let mut packet = Draft::new();
+        let mut w = packet.about(NEIGHBOR_SOLICITATION, 0, &target);
+        let _ = emit_link_addr(&mut w, kind::SOURCE_LINK_ADDR, self.source);
+        let _ = request.emit(&mut w);
+        let len = w.written();
+        packet.send(queue, src, router, len);
     }
 
     /// The answer of this node's router to its request.
@@ -319,8 +319,8 @@ const OPAQUE_IS_INSTANCE: u8 = 1;
 fn only_registration(
     options: NdpOptions<'_>,
 ) -> Result<Option<AddressRegistration<'_>>, PacketDrop> {
-    let mut registrations = options.iter().filter_map(|option| match option {
-        NdpOption::AddressRegistration(registration) => Some(registration),
+    let mut registrations = options.bodies().filter_map(|(kind, body)| match kind {
+        kind::ADDRESS_REGISTRATION => AddressRegistration::parse(body),
         _ => None,
     });
     let first = registrations.next();

@@ -106,7 +106,7 @@ use crate::storage::whole::Whole;
 use crate::tcphc::Tcphc;
 use crate::time::{Deadlines, Instant};
 use crate::wire::LinkAddr;
-use crate::wire::icmpv6::Message;
+use crate::wire::icmpv6::{View, kind};
 use crate::wire::ipv6::Header;
 use config::MeshSettings;
 use deferred::DeferredFrame;
@@ -406,7 +406,7 @@ impl<'m> Mesh<'m> {
     #[inline(never)]
     pub(super) fn on_discovery(
         &mut self,
-        (header, message): (&Header, &Message<'_>),
+        (header, message): (&Header, &View<'_>),
         ingress: &Ingress,
         ip: &mut Ip<'_>,
         now: Instant,
@@ -426,7 +426,7 @@ impl<'m> Mesh<'m> {
             ingress,
             is_trusted,
         };
-        if let (Message::RouterSolicitation { .. }, Neighbour::One(iid)) = (message, ingress.from)
+        if let (kind::ROUTER_SOLICITATION, Neighbour::One(iid)) = (message.kind, ingress.from)
             && header.dst.is_multicast()
         {
             self.end_sleep(LinkAddr::from_iid(iid));

@@ -4,7 +4,7 @@ use super::Mesh;
 use crate::ip::{Iid, Ip};
 use crate::random::Rng;
 use crate::time::Instant;
-use crate::wire::ndp::PrefixInformation;
+use crate::wire::ndp::PrefixBytes;
 
 impl Mesh<'_> {
     /// The neighbour whose frame came last, since the last call.
@@ -20,11 +20,7 @@ impl Mesh<'_> {
     }
 
     /// Takes the prefix of a DIO, or its end.
-    pub(crate) fn learn_prefix(
-        &mut self,
-        information: Option<&PrefixInformation>,
-        ip: &mut Ip<'_>,
-    ) {
+    pub(crate) fn learn_prefix(&mut self, information: Option<&PrefixBytes>, ip: &mut Ip<'_>) {
         self.discovery.learn_prefix(information, ip);
     }
 }

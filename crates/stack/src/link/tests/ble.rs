@@ -13,6 +13,7 @@ use crate::link::{Event as LinkEvent, Link};
 use crate::node::{self, ACTION_LEN_MAX, Node};
 use crate::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use crate::time::Duration;
+use crate::wire::icmpv6::Message;
 use core::net::Ipv6Addr;
 
 const ID: InterfaceId = InterfaceId(0);

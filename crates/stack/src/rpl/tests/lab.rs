@@ -506,7 +506,7 @@ impl Lab {
                 }
                 RplAction::Prefix => {
                     let prefix = it.rpl.dodag().and_then(|dodag| dodag.prefix);
-                    it.prefix = prefix.map(|prefix| prefix.prefix);
+                    it.prefix = prefix.map(|prefix| prefix.prefix());
                 }
                 RplAction::Leaf(..) | RplAction::LeavesLost => {}
                 RplAction::Send { to, message } => self.send(node, to, message),

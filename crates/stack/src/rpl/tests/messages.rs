@@ -942,7 +942,7 @@ fn addresses_are_formed_of_no_prefix_that_cannot_be_one() {
         root.prefix = Some(prefix);
         bench.dio(&root).unwrap();
         let taken = bench.rpl.dodag().unwrap().prefix;
-        assert_eq!(taken, is_one.then_some(prefix), "{name}");
+        assert_eq!(taken, is_one.then_some(prefix.into()), "{name}");
     }
 }
 
