@@ -271,9 +271,9 @@ const FOLLOWS: u64 = 8;
 /// twentieth of goodput.
 const STEPS: u16 = 256;
 
-/// Promises broken in a row from which on the next one is not relied on. One is broken now and then,
-/// by a frame that has to be repeated.
-const BROKEN_MAX: u8 = 2;
+/// Promises broken in a row from which on the next one is not relied on. Against ACKs that come the
+/// other way a few in a row are broken; if only two counted, flows down a chain lost a fiftieth.
+const BROKEN_MAX: u8 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -351,29 +351,28 @@ mod tests {
         assert_eq!(next, Some(Duration::from_millis(30)));
     }
 
-    /// A frame waits for the next one unless the last two that were promised came too late. What was
+    /// A frame waits for the next one unless the last eight that were promised came too late. What was
     /// not promised may come at any time.
     #[test]
     fn promises_are_relied_on_while_they_are_kept() {
         let mut timing = NeighborTiming::NONE;
         let mut at = Instant::from_micros(1_000_000);
-        for (apart_ms, more_follow, is_relied_on) in [
-            (20, true, true),
-            (31, true, true),
-            (30, true, true),
-            (44, true, true),
-            (44, true, false),
-            (44, false, false),
-            (90, true, false),
-            (44, true, false),
-            (30, true, true),
-            (31, false, true),
-            (90, false, true),
-            (90, true, true),
-            (31, true, false),
+        for (times, apart_ms, more_follow, is_relied_on) in [
+            (20, 20, true, true),
+            (7, 31, true, true),
+            (1, 30, true, true),
+            (7, 44, true, true),
+            (1, 44, true, false),
+            (1, 44, false, false),
+            (300, 90, false, false),
+            (1, 90, true, false),
+            (1, 30, false, true),
+            (10, 90, false, true),
         ] {
-            at += Duration::from_millis(apart_ms);
-            timing.note_arrival(CHILD, at, more_follow);
+            for _ in 0..times {
+                at += Duration::from_millis(apart_ms);
+                timing.note_arrival(CHILD, at, more_follow);
+            }
             assert_eq!(timing.keeps_promises(), is_relied_on, "{at:?}");
         }
     }
