@@ -48,6 +48,23 @@ fn a_lone_request_is_no_slower_than_unpaced() {
     }
 }
 
+/// A source whose frames fail slows down, and may then send less often than a relay waits for the next frame
+/// before it passes one on. If the relay waited nevertheless, the source's frames would go on failing: a fifth
+/// of these runs stayed at 12.6 kb/s for good.
+#[test]
+fn a_source_that_was_slow_gets_its_pace_back() {
+    let runs = runs(
+        "duration_s = 30\nwarmup_s = 15\nseeds = 24\n[topology]\nchain = 8\njoining = \"rpl\"\n\
+         [radio]\nprofile = \"nrf52840\"\n[stack]\nforwarding = \"cit\"\ncompression = \"tcphc\"\n\
+         [security]\nlab_key = true\n[[flow]]\nfrom = 8\n",
+    );
+    assert_eq!(runs.len(), 24);
+    for run in &runs {
+        let kbps = run.goodput_kbps();
+        assert!(kbps > 20.0, "seed {}: {kbps}", run.seed);
+    }
+}
+
 /// Where each link has its channel, the frames of one source fall into the gaps of its router, and
 /// those of another meet it deaf. The first must leave the second its share.
 #[test]

@@ -28,7 +28,7 @@
 use super::queue::{Frame, FrameSlot, NIL, Wait};
 use super::state::State;
 use super::{FrameDrop, Mac};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{FrameType, Header};
 
@@ -103,6 +103,10 @@ impl Waiting {
         self.next.from
     }
 }
+
+/// How long a fragment waits in the radio for the next one that its sender has promised: some six
+/// frame times, and longer than the time between two frames on a chain of one channel.
+pub(crate) const FLUSH_AFTER: Duration = Duration::from_millis(30);
 
 /// Whether this build has conditional transmission; a node without it pays nothing for it.
 const ENABLED: bool = cfg!(feature = "cit");

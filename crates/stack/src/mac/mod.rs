@@ -67,6 +67,7 @@ pub use channels::Channels;
 pub use config::Config;
 pub use counters::{FrameDrop, MacCounters};
 pub(crate) use flow::Flow;
+pub(crate) use immediate::FLUSH_AFTER;
 pub use immediate::{Condition, Protocol};
 pub use neighbor::Neighbor;
 pub use outcome::Outcome;
@@ -440,8 +441,15 @@ impl<'m> Mac<'m> {
         to: LinkAddr,
         from: LinkAddr,
         at: Instant,
+        more_follow: bool,
     ) -> Option<Duration> {
-        self.neighbors.note_arrival(to, from, at)
+        self.neighbors.note_arrival(to, from, at, more_follow)
+    }
+
+    /// Whether a frame that goes on to `to` may wait in the radio for the next one: whether those
+    /// that were promised of late came within [`FLUSH_AFTER`].
+    pub(crate) fn keeps_promises(&self, to: LinkAddr) -> bool {
+        self.neighbors.keeps_promises(to)
     }
 
     /// Notes that this node sends a packet of its own to `to`, in several `frames`.

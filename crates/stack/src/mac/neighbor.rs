@@ -399,9 +399,16 @@ impl<'m> Neighbors<'m> {
         addr: LinkAddr,
         from: LinkAddr,
         at: Instant,
+        more_follow: bool,
     ) -> Option<Duration> {
         let entry = self.table.iter_mut().find(|entry| entry.is(addr))?;
-        entry.timing.note_arrival(from, at)
+        entry.timing.note_arrival(from, at, more_follow)
+    }
+
+    /// Whether frames that were promised, and go on to `addr`, came in time of late.
+    pub(super) fn keeps_promises(&self, addr: LinkAddr) -> bool {
+        self.find(addr)
+            .is_none_or(|entry| entry.timing.keeps_promises())
     }
 
     /// Counts `frames` of a packet of `from`, this node itself, that go to `addr`.
@@ -579,12 +586,15 @@ mod tests {
             neighbors.record(addr, Some(Duration::from_millis(5)), at(0));
         }
         for ms in [0, 16, 32] {
-            neighbors.note_arrival(PARENT, other, at(ms));
+            neighbors.note_arrival(PARENT, other, at(ms), false);
         }
         let apart = neighbors.apart(PARENT, at(33));
         assert_eq!(apart, Some(Duration::from_millis(16)));
-        assert_eq!(neighbors.note_arrival(other, PARENT, at(40)), None);
-        assert_eq!(neighbors.note_arrival(stranger, PARENT, at(41)), None);
+        assert_eq!(neighbors.note_arrival(other, PARENT, at(40), false), None);
+        assert_eq!(
+            neighbors.note_arrival(stranger, PARENT, at(41), false),
+            None
+        );
         assert!(neighbors.find(stranger).is_none());
         neighbors.record(stranger, Some(Duration::from_millis(5)), at(50));
         neighbors.record(PARENT, Some(Duration::from_millis(5)), at(60));

@@ -2,6 +2,7 @@
 //! the frames come that go on to the neighbour, and whether several nodes send them.
 
 use super::flow::Flow;
+use super::immediate::FLUSH_AFTER;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -17,6 +18,10 @@ pub(super) struct NeighborTiming {
     apart_us: u16,
     /// When the last of those had come.
     came_at: Instant,
+    /// Whether the sender of the last of those promised another one.
+    is_promised: bool,
+    /// Promises in a row that were not kept within [`FLUSH_AFTER`].
+    broken: u8,
     /// The busiest sender of frames for this neighbour, folded, this node included; 0: none yet.
     sender: u16,
     /// The share of these frames that other nodes send, in 255ths: at most half.
@@ -39,6 +44,8 @@ impl NeighborTiming {
         busy: 0,
         apart_us: 0,
         came_at: Instant::ORIGIN,
+        is_promised: false,
+        broken: 0,
         sender: 0,
         others: 0,
         fragment_at: 0,
@@ -101,15 +108,21 @@ impl NeighborTiming {
         self.flow = flow;
     }
 
-    /// Notes that a frame had come `at` and `from` a node, and returns how far apart such frames
-    /// begin, once it is known.
+    /// Notes that a frame had come `at` and `from` a node, and whether its sender has promised that
+    /// `more_follow`. Returns how far apart such frames begin, once it is known.
     ///
     /// A frame that had to be sent again comes late, and the one behind it soon: neither is to move
     /// what is known by much. So that changes in small steps, whatever the difference, and falls
     /// three times as fast as it rises. Frames that come far apart do not follow each other, and
     /// say nothing.
-    pub(super) fn note_arrival(&mut self, from: LinkAddr, at: Instant) -> Option<Duration> {
+    pub(super) fn note_arrival(
+        &mut self,
+        from: LinkAddr,
+        at: Instant,
+        more_follow: bool,
+    ) -> Option<Duration> {
         self.note_sender(from);
+        self.note_promise(at, more_follow);
         if self.apart(at).is_none() {
             // Another flow may have another pace.
             self.apart_us = 0;
@@ -129,6 +142,28 @@ impl NeighborTiming {
             };
         }
         self.apart(at)
+    }
+
+    /// Notes whether a frame that has come `at` was promised by the one before it, and came in time
+    /// to fire that; and whether it promises another one itself.
+    fn note_promise(&mut self, at: Instant, more_follow: bool) {
+        if self.is_promised {
+            self.broken = match at.since(self.came_at) > FLUSH_AFTER {
+                true => self.broken.saturating_add(1),
+                false => 0,
+            };
+        }
+        self.is_promised = more_follow;
+    }
+
+    /// Whether the next frame that goes on to this neighbour is likely to come in time to fire the
+    /// one before it, if that promises it.
+    ///
+    /// A source that slows down because its frames fail may have a pace longer than [`FLUSH_AFTER`].
+    /// Each of its frames then waits here in vain, and goes on just before the next one leaves the
+    /// source. The two disturb each other, so that the source stays slow, at half of its goodput.
+    pub(super) const fn keeps_promises(&self) -> bool {
+        self.broken < BROKEN_MAX
     }
 
     /// Counts a frame of a packet of several that goes to this neighbour, from another one or from
@@ -236,6 +271,10 @@ const FOLLOWS: u64 = 8;
 /// twentieth of goodput.
 const STEPS: u16 = 256;
 
+/// Promises broken in a row from which on the next one is not relied on. Against ACKs that come the
+/// other way a few in a row are broken; if only two counted, flows down a chain lost a fiftieth.
+const BROKEN_MAX: u8 = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,7 +288,7 @@ mod tests {
         let mut at = Instant::from_micros(1_000_000);
         for ms in apart_ms.iter().cycle().take(times * apart_ms.len()) {
             at += Duration::from_millis(*ms);
-            timing.note_arrival(CHILD, at);
+            timing.note_arrival(CHILD, at, false);
         }
         timing.apart(at).map(Duration::as_micros)
     }
@@ -275,7 +314,7 @@ mod tests {
         for (ms, frames) in [(20, 10), (23, 160), (17, 160), (20, 160)] {
             for _ in 0..frames {
                 at += Duration::from_millis(ms);
-                timing.note_arrival(CHILD, at);
+                timing.note_arrival(CHILD, at, false);
             }
             assert_eq!(timing.apart(at), Some(Duration::from_millis(ms)));
         }
@@ -288,8 +327,8 @@ mod tests {
         timing.took(Duration::from_millis(5));
         let begin = Instant::from_micros(1_000_000);
         let ms = |ms: u64| begin + Duration::from_millis(ms);
-        timing.note_arrival(CHILD, ms(0));
-        timing.note_arrival(CHILD, ms(20));
+        timing.note_arrival(CHILD, ms(0), false);
+        timing.note_arrival(CHILD, ms(20), false);
         timing.note_flow(Flow {
             taken_at: ms(20),
             is_orderly: true,
@@ -307,9 +346,35 @@ mod tests {
             assert_eq!(timing.contends(ms(at)), apart.is_some(), "{at}");
             assert_eq!(timing.has_won(0, ms(at)), apart.is_some(), "{at}");
         }
-        assert_eq!(timing.note_arrival(CHILD, ms(9_000)), None);
-        let next = timing.note_arrival(CHILD, ms(9_030));
+        assert_eq!(timing.note_arrival(CHILD, ms(9_000), false), None);
+        let next = timing.note_arrival(CHILD, ms(9_030), false);
         assert_eq!(next, Some(Duration::from_millis(30)));
+    }
+
+    /// A frame waits for the next one unless the last eight that were promised came too late. What was
+    /// not promised may come at any time.
+    #[test]
+    fn promises_are_relied_on_while_they_are_kept() {
+        let mut timing = NeighborTiming::NONE;
+        let mut at = Instant::from_micros(1_000_000);
+        for (times, apart_ms, more_follow, is_relied_on) in [
+            (20, 20, true, true),
+            (7, 31, true, true),
+            (1, 30, true, true),
+            (7, 44, true, true),
+            (1, 44, true, false),
+            (1, 44, false, false),
+            (300, 90, false, false),
+            (1, 90, true, false),
+            (1, 30, false, true),
+            (10, 90, false, true),
+        ] {
+            for _ in 0..times {
+                at += Duration::from_millis(apart_ms);
+                timing.note_arrival(CHILD, at, more_follow);
+            }
+            assert_eq!(timing.keeps_promises(), is_relied_on, "{at:?}");
+        }
     }
 
     /// Before the first ACK nobody knows which frames follow each other.
@@ -318,7 +383,7 @@ mod tests {
         let mut timing = NeighborTiming::NONE;
         for ms in [1, 2, 3] {
             let at = Instant::from_micros(1_000_000 + ms * 1_000);
-            assert_eq!(timing.note_arrival(CHILD, at), None);
+            assert_eq!(timing.note_arrival(CHILD, at, false), None);
         }
     }
 

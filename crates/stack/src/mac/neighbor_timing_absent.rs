@@ -36,8 +36,12 @@ impl NeighborTiming {
 
     pub(super) const fn note_flow(&self, _: Flow) {}
 
-    pub(super) const fn note_arrival(&self, _: LinkAddr, _: Instant) -> Option<Duration> {
+    pub(super) const fn note_arrival(&self, _: LinkAddr, _: Instant, _: bool) -> Option<Duration> {
         None
+    }
+
+    pub(super) const fn keeps_promises(&self) -> bool {
+        true
     }
 
     pub(super) const fn note_sender(&self, _: LinkAddr) {}

@@ -13,15 +13,11 @@ use crate::lowpan::datagram::FragmentHandling;
 use crate::lowpan::{Decompressed, LinkPair, fragment};
 use crate::mac::{self, Class, Condition, Frame, Protocol, Received};
 use crate::random::Rng;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::wire::cursor::copy;
 use crate::wire::ipv6::{Ecn, ecn_of, mark_congestion};
 use crate::wire::rpl_option::Rpi;
 use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag, route_form};
-
-/// How long a fragment waits in the radio for the next one that its sender has promised: some six
-/// frame times, and longer than the time between two frames on a chain of one channel.
-const FLUSH_AFTER: Duration = Duration::from_millis(30);
 
 /// The frame that a fragment came in, as far as a relay needs it.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +181,7 @@ impl Mesh<'_> {
             since: came.at,
         };
         if self.settings.pacing.is_measured() {
-            let apart = mac.note_arrival(next_hop, came.from, came.end);
+            let apart = mac.note_arrival(next_hop, came.from, came.end, came.more_follow);
             if let Some(exchange) = mac.exchange(next_hop)
                 && self
                     .settings
@@ -198,12 +194,12 @@ impl Mesh<'_> {
                 mac.pause(next_hop, came.at + lag, came.at);
             }
         }
-        let queued = if may_wait && came.more_follow {
+        let queued = if may_wait && came.more_follow && mac.keeps_promises(next_hop) {
             let condition = Condition {
                 from: came.from,
                 protocol: Protocol::FRAGMENTS,
             };
-            let until = came.at + FLUSH_AFTER;
+            let until = came.at + mac::FLUSH_AFTER;
             mac.enqueue_conditional(&frame, condition, until)
         } else {
             mac.enqueue(&frame)

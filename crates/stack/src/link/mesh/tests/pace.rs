@@ -321,7 +321,7 @@ fn a_router_that_passed_on_a_flow_long_ago_is_a_source() {
             mesh.mac.note_attempt(PARENT, took, LATELY);
         }
         for ms in [0, 20] {
-            mesh.mac.note_arrival(PARENT, CHILD, NOW(ms));
+            mesh.mac.note_arrival(PARENT, CHILD, NOW(ms), false);
         }
         let now = NOW(20 + later_ms);
         went(&mut mesh, PARENT, now);
@@ -345,7 +345,8 @@ fn a_router_that_passes_on_little_beside_its_own_is_a_source() {
         // Of 110 own frames, as many each time before one of the child.
         for frame in 0..passed_on {
             mesh.mac.note_own(PARENT, 110 / passed_on);
-            mesh.mac.note_arrival(PARENT, CHILD, NOW(20 * frame as u64));
+            mesh.mac
+                .note_arrival(PARENT, CHILD, NOW(20 * frame as u64), false);
         }
         let now = NOW(20 * passed_on as u64);
         went(&mut mesh, PARENT, now);
