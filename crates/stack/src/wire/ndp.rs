@@ -319,17 +319,14 @@ pub(crate) fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Re
 
 impl<'a> AddressRegistration<'a> {
     pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
-        let mut r = Reader::new(body);
-        let [status, opaque, flags, transaction] = r.array().ok()?;
-        let lifetime_min = r.u16().ok()?;
-        let owner = r.rest();
+        let ([status, opaque, flags, transaction, high, low], owner) = body.split_first_chunk()?;
         matches!(owner.len(), 8 | 16 | 24 | 32).then_some(Self {
-            status,
-            opaque,
+            status: *status,
+            opaque: *opaque,
             opaque_use: flags >> 2 & 3,
             reachable: flags & REACHABLE != 0,
-            transaction: (flags & HAS_TRANSACTION != 0).then_some(transaction),
-            lifetime_min,
+            transaction: (flags & HAS_TRANSACTION != 0).then_some(*transaction),
+            lifetime_min: u16::from_be_bytes([*high, *low]),
             owner,
         })
     }
@@ -342,31 +339,29 @@ impl<'a> AddressRegistration<'a> {
         let reachable = if self.reachable { REACHABLE } else { 0 };
         let has_transaction = self.transaction.map_or(0, |_| HAS_TRANSACTION);
         let flags = (self.opaque_use & 3) << 2 | reachable | has_transaction;
-        w.put(&[kind::ADDRESS_REGISTRATION, units, self.status, self.opaque])?;
-        w.put(&[flags, self.transaction.unwrap_or(0)])?;
-        w.u16(self.lifetime_min)?;
+        let transaction = self.transaction.unwrap_or(0);
+        let [high, low] = self.lifetime_min.to_be_bytes();
+        let head = [kind::ADDRESS_REGISTRATION, units, self.status, self.opaque];
+        w.put([head, [flags, transaction, high, low]].as_flattened())?;
         w.put(self.owner)
     }
 }
 
 impl LowpanContext {
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
-        let mut r = Reader::new(body);
-        let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
-        let _reserved = r.u16().ok()?;
-        let lifetime_min = r.u16().ok()?;
-        let len_max = match r.len() {
+        let ([prefix_len, flags, _, _, high, low], bits) = body.split_first_chunk()?;
+        let len_max = match bits.len() {
             8 => 64,
             16 => 128,
             _ => return None,
         };
         let mut prefix = [0; 16];
-        copy(&mut prefix, r.rest());
-        (prefix_len <= len_max).then_some(Self {
+        copy(&mut prefix, bits);
+        (*prefix_len <= len_max).then_some(Self {
             id: flags & 15,
             compress: flags & COMPRESS != 0,
-            prefix_len,
-            lifetime_min,
+            prefix_len: *prefix_len,
+            lifetime_min: u16::from_be_bytes([*high, *low]),
             prefix: Ipv6Addr::from(prefix),
         })
     }
@@ -392,15 +387,11 @@ impl LowpanContext {
 
 impl BorderRouter {
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
-        let mut r = Reader::new(body);
-        let (low, high) = (r.u16().ok()?, r.u16().ok()?);
-        let lifetime_min = r.u16().ok()?;
-        let addr = Ipv6Addr::from(*r.chunk::<16>().ok()?);
-        let version = u32::from(high) << 16 | u32::from(low);
-        r.is_empty().then_some(Self {
-            version,
-            lifetime_min,
-            addr,
+        let [c, d, a, b, high, low, addr @ ..] = <&[u8; 22]>::try_from(body).ok()?;
+        Some(Self {
+            version: u32::from_be_bytes([*a, *b, *c, *d]),
+            lifetime_min: u16::from_be_bytes([*high, *low]),
+            addr: Ipv6Addr::from(*addr),
         })
     }
 
