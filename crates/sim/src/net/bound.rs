@@ -21,6 +21,7 @@
 //! Sources: `TCPlp` §7.2 (three hops exclude each other); Conditional immediate transmission, §2,
 //! for [`raw_kbps`].
 
+use motet::mac::config::BE_MIN;
 use motet::time::Duration;
 use motet::wire::ieee802154::FCS_LEN;
 
@@ -59,16 +60,19 @@ pub struct Path {
 pub enum Luck {
     /// Nothing: backoffs and the variation of drivers take their mean.
     Mean,
+    /// So much that one in three million runs of so many frames has more. Only backoffs that are
+    /// longer than the standard's vary by more than the rest of a frame leaves room for.
+    Rare(u64),
     /// All of it: every backoff is zero, and drivers are as fast as they ever are.
     Best,
 }
 
 impl Luck {
     /// The luck to assume of a source that sends `frames` frames: from [`LUCK_FRAMES`] on, chance
-    /// evens out.
+    /// evens out, the more the more frames there are.
     pub const fn of(frames: u64) -> Self {
         if frames >= LUCK_FRAMES {
-            Self::Mean
+            Self::Rare(frames)
         } else {
             Self::Best
         }
@@ -127,13 +131,7 @@ impl Path {
 
     /// Time from one full segment of the source to its next, ns.
     fn source(&self, luck: Luck) -> f64 {
-        let backoff = match luck {
-            Luck::Mean => {
-                let slots = (1_i64 << self.be_min.min(8)) - 1;
-                ns(phy::UNIT_BACKOFF) * slots / 2
-            }
-            Luck::Best => 0,
-        };
+        let backoff = self.backoff(luck);
         let is_shared = self.profile.capabilities.shared_buffer;
         let frame = |len: &usize| {
             let copy = self.transmit_copy(*len);
@@ -145,6 +143,23 @@ impl Path {
             before + ns(phy::CCA) + self.prepare(luck) + exchange(*len)
         };
         self.segment.frames.iter().map(frame).sum::<i64>() as f64
+    }
+
+    /// The mean of the first backoffs, ns.
+    fn backoff(&self, luck: Luck) -> i64 {
+        let periods = 1_i64 << self.be_min.min(8);
+        let mean = ns(phy::UNIT_BACKOFF) * (periods - 1) / 2;
+        match luck {
+            Luck::Rare(frames) if self.be_min > BE_MIN => {
+                // That of a uniform distribution over so many values.
+                let variance = (periods * periods - 1) as f64 / 12.0;
+                let of_mean = (variance / frames.max(1) as f64).sqrt();
+                let spared = ns(phy::UNIT_BACKOFF) as f64 * of_mean * DEVIATIONS;
+                (mean - spared as i64).max(0)
+            }
+            Luck::Mean | Luck::Rare(_) => mean,
+            Luck::Best => 0,
+        }
     }
 
     /// The time that the processor of an end, or of a relay, works for one segment, ns. One that is
@@ -283,7 +298,7 @@ impl Path {
     /// The driver's time between a clear channel and the turnaround.
     fn prepare(&self, luck: Luck) -> i64 {
         let varies = match luck {
-            Luck::Mean => 0,
+            Luck::Mean | Luck::Rare(_) => 0,
             Luck::Best => ns(self.profile.jitter),
         };
         (ns(self.profile.prepare) - varies).max(0)
@@ -317,6 +332,9 @@ struct Exchange {
 
 /// The turnaround after a frame, and its link ACK, ns.
 const ANSWER: i64 = ns(phy::TURNAROUND) + ns(phy::air_time(phy::ACK_LEN));
+
+/// Standard deviations of the mean that chance does not exceed, but in one of 3.5 million runs.
+const DEVIATIONS: f64 = 5.0;
 
 const fn ns(time: Duration) -> i64 {
     time.as_micros() as i64 * 1_000

@@ -9,11 +9,12 @@
 use std::net::Ipv6Addr;
 
 use motet::link::Forwarding;
+use motet::mac::config::BE_MIN;
 
 use crate::air::profile::Profile;
 use crate::ble::estimate::SduTimes;
 use crate::net::bound::Path;
-use crate::net::network::{BleOptions, Joining, NetworkOptions};
+use crate::net::network::{BleOptions, Joining, NetworkOptions, NodeOptions};
 use crate::net::segments::Segments;
 use crate::net::world::World;
 
@@ -56,30 +57,7 @@ impl BoundedFlow<'_> {
             (_, true) => self.air(options, &model.profile),
         };
         let source_only = senses_two_hops.is_none() || !others.iter().all(is_alike);
-        // A mote knows how long segments are. Those of the other direction are no longer.
-        let (from, next, peer) = match self.nodes {
-            [.., next, from] if *from != 0 => (*from, *next, self.addrs[0]),
-            [from, next, ..] => (*from, *next, self.addrs[1]),
-            _ => return None,
-        };
-        // A node that measures its pace begins backoffs with less where nobody contends.
-        let measures = |node: &usize| {
-            let node = options.nodes.get(*node);
-            node.is_some_and(|node| node.pace_percent > 0)
-        };
-        let be_min = match self.nodes.iter().any(measures) {
-            true => model.mac.be_min.min(BE_UNCONTENDED),
-            false => model.mac.be_min,
-        };
-        let ends = [first, others.last()?];
-        let segments = Segments {
-            from,
-            next,
-            peer,
-            timestamps: self.timestamps,
-            // Compressed headers begin where the packet enters the mesh.
-            is_compressed: options.compresses(ends.map(|end| *end)),
-        };
+        let segments = self.segments(options)?;
         Some(Path {
             profile: model.profile,
             hops,
@@ -87,11 +65,47 @@ impl BoundedFlow<'_> {
                 && !model.profile.capabilities.shared_buffer,
             is_multi_channel: !is_single,
             senses_two_hops: senses_two_hops.unwrap_or_default(),
-            be_min,
+            be_min: self.be_min(model, options),
             segment: segments.frames(world, self.ack_every.map_or(0.0, |n| 1.0 / f64::from(n))),
             ack_every: self.ack_every,
             source_only,
         })
+    }
+
+    /// The segments of the flow. A mote knows how long they are; those of the other direction are no
+    /// longer.
+    pub fn segments(&self, options: &NetworkOptions) -> Option<Segments> {
+        let (from, next, peer) = match self.nodes {
+            [.., next, from] if *from != 0 => (*from, *next, self.addrs[0]),
+            [from, next, ..] => (*from, *next, self.addrs[1]),
+            _ => return None,
+        };
+        let ends = [*self.nodes.first()?, *self.nodes.last()?];
+        Some(Segments {
+            from,
+            next,
+            peer,
+            timestamps: self.timestamps,
+            // Compressed headers begin where the packet enters the mesh.
+            is_compressed: options.compresses(ends),
+        })
+    }
+
+    /// The least exponent of a first backoff of the source. A node that measures its pace begins
+    /// with less where nobody contends; a radio that backs off by itself does so as the standard
+    /// has it, whatever its MAC's setting says.
+    fn be_min(&self, source: &NodeOptions, options: &NetworkOptions) -> u8 {
+        if source.profile.capabilities.assesses {
+            return BE_MIN;
+        }
+        let measures = |node: &usize| {
+            let node = options.nodes.get(*node);
+            node.is_some_and(|node| node.pace_percent > 0)
+        };
+        match self.nodes.iter().any(measures) {
+            true => source.mac.be_min.min(BE_UNCONTENDED),
+            false => source.mac.be_min,
+        }
     }
 
     /// Whether nodes two hops apart sense each other. `None`: neighbours do not, or hear one

@@ -556,6 +556,14 @@ pub(crate) fn mac<'w, 'm>(world: &'w World<'m>, node: usize) -> Option<&'w Mac<'
     mac_of(world.node(node))
 }
 
+/// Whether a node can compress headers of TCP, of whatever connections.
+pub(crate) fn compresses(world: &World<'_>, node: usize) -> bool {
+    match world.node(node).link(RADIO) {
+        Some(Link::Mesh(mesh)) => mesh.tcphc().is_some(),
+        _ => false,
+    }
+}
+
 /// The MAC of a stack, if it has a radio.
 pub(crate) fn mac_of<'n, 'm>(node: &'n Node<'m>) -> Option<&'n Mac<'m>> {
     match node.link(RADIO) {

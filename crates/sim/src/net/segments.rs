@@ -39,12 +39,39 @@ impl Segments {
 
     /// A full segment and its ACK.
     pub fn frames(&self, world: &World<'_>, acks_per_segment: f64) -> SegmentFrames {
-        let payload_len = self.payload_len(world);
+        let (payload_len, frames) = self.full(world);
         SegmentFrames {
             payload_len,
-            frames: self.frame_lens(world, payload_len),
-            ack_frames: self.frame_lens(world, 0),
+            frames,
+            ack_frames: self.frame_lens(world, 0, Fields::Usual),
             acks_per_segment,
+        }
+    }
+
+    /// Payload and frames of a full segment, which the stack cuts so that it fills no frame more than
+    /// its setting says: where the usual header would take one more, the header is shorter, or the
+    /// payload, of a node that compresses the headers of other connections only.
+    fn full(&self, world: &World<'_>) -> (usize, Vec<usize>) {
+        let longest = self.payload_len(world);
+        let usual = self.frame_lens(world, longest, Fields::Usual);
+        if !network::compresses(world, self.from) {
+            return (longest, usual);
+        }
+        let compressed = Self {
+            is_compressed: true,
+            ..*self
+        };
+        let fewest = compressed.frame_lens(world, longest, Fields::Elided);
+        let fits = |frames: &Vec<usize>| frames.len() <= fewest.len();
+        match (fits(&usual), self.is_compressed) {
+            (true, _) => (longest, usual),
+            (false, true) => (longest, fewest),
+            (false, false) => {
+                let shorter = (0..longest).rev();
+                let mut cut = shorter.map(|len| (len, self.frame_lens(world, len, Fields::Usual)));
+                cut.find(|(_, frames)| fits(frames))
+                    .unwrap_or((longest, usual))
+            }
         }
     }
 
@@ -52,8 +79,9 @@ impl Segments {
         if self.timestamps { TIMESTAMPS_LEN } else { 0 }
     }
 
-    /// PSDU bytes of the frames of a segment with `payload_len` bytes of data.
-    fn frame_lens(&self, world: &World<'_>, payload_len: usize) -> Vec<usize> {
+    /// PSDU bytes of the frames of a segment with `payload_len` bytes of data. `fields`: those of a
+    /// compressed header.
+    fn frame_lens(&self, world: &World<'_>, payload_len: usize, fields: Fields) -> Vec<usize> {
         // Lossless: there are at most 2^16 nodes.
         let link_addr = |node: usize| plan::link_addr(node as u16);
         let link = LinkPair {
@@ -70,7 +98,7 @@ impl Segments {
         let mut memory = [0; IPV6_MTU_MIN];
         memory[..packet.len()].copy_from_slice(&packet);
         let tcp = match self.is_compressed {
-            true => self.compress_sample(&mut memory[IPV6_HEADER_LEN..packet.len()]),
+            true => self.compress_sample(&mut memory[IPV6_HEADER_LEN..packet.len()], fields),
             false => TcpForm::Plain,
         };
         let mut outgoing = Fragmenter::new(&mut memory);
@@ -84,10 +112,12 @@ impl Segments {
             .collect()
     }
 
-    /// Gives `segment` the header that most segments have where every form may be elided that the
-    /// default mode lets: sequence number and timestamps in 16 bits each.
-    fn compress_sample(&self, segment: &mut [u8]) -> TcpForm {
-        let half = Field::Low16(0);
+    /// Gives `segment` a compressed header with these fields.
+    fn compress_sample(&self, segment: &mut [u8], fields: Fields) -> TcpForm {
+        let half = match fields {
+            Fields::Usual => Field::Low16(0),
+            Fields::Elided => Field::Elided,
+        };
         let header = wire::tcphc::Header::Compressed(wire::tcphc::Compressed {
             seq: half,
             timestamps: self.timestamps.then_some((half, half)),
@@ -100,6 +130,16 @@ impl Segments {
         let len = w.written();
         TcpForm::put(&bytes[..len], header.uncompressed_len(), segment)
     }
+}
+
+/// Fields of a compressed header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fields {
+    /// Those that most segments have where every form may be elided that the default mode lets:
+    /// sequence number and timestamps in 16 bits each.
+    Usual,
+    /// None: no header is shorter.
+    Elided,
 }
 
 /// A TCP segment's packet as far as its length and compression go: ECN-capable, no flow

@@ -83,7 +83,9 @@ impl RunBound {
                     ack_every,
                 };
                 let path = flow.path(&network.world, &scenario.network)?;
-                let payload_len = path.segment.payload_len;
+                let payload_len = flow
+                    .segments(&scenario.network)?
+                    .payload_len(&network.world);
                 (Limit::Path(Box::new(path)), payload_len)
             }
         };

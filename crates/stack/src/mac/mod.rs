@@ -67,6 +67,7 @@ pub use channels::Channels;
 pub use config::Config;
 pub use counters::{FrameDrop, MacCounters};
 pub(crate) use flow::Flow;
+#[cfg(feature = "mesh")]
 pub(crate) use immediate::FLUSH_AFTER;
 pub use immediate::{Condition, Protocol};
 pub use neighbor::Neighbor;

@@ -7,6 +7,7 @@ use super::document::Document;
 use super::*;
 
 mod bluetooth;
+mod bounds;
 mod fairness;
 mod flows;
 mod hostile;
