@@ -124,8 +124,9 @@ pub(crate) struct SegmentEffect {
     /// only acknowledges, except the first segment of a flow, which may be a request. Retransmitted
     /// bytes count twice: a starving sender sends nothing else.
     pub(crate) streamed: u32,
-    /// Whether it carries as much as a segment of its direction may.
-    pub(crate) is_full: bool,
+    /// The full segments that it stands for: none, one, or two if its bytes are sent again, for a
+    /// starving sender sends nothing else.
+    pub(crate) full: u8,
     /// How long after an acknowledgment went into the mesh these new bytes of the mote came, which
     /// are the first since then; none where they are sent again.
     pub(crate) took: Option<Duration>,
@@ -185,6 +186,10 @@ impl Flow {
         };
         let direction = segment.direction;
         self.note_end(segment);
+        if let Some(mss) = segment.mss {
+            // A mote may begin anew from the same port.
+            self.streams[direction.back() as usize].mss = Some(mss);
+        }
         self.moved = now;
         if !self.is_refused || direction == Direction::Up {
             self.last = now;
@@ -195,7 +200,9 @@ impl Flow {
         let stream = &mut self.streams[direction as usize];
         let mut news = stream.on_data(segment, now);
         stream.note_fin(segment);
-        news.is_full = self.is_full(segment);
+        if self.is_full(segment) {
+            news.full = 1 + u8::from(news.is_retransmission);
+        }
         news.streamed = self.streamed(segment, &news);
         if news.new_bytes > 0 && !news.is_retransmission {
             // A sender that has more answers an acknowledgment within a round trip.
@@ -286,12 +293,13 @@ impl Flow {
         bytes.saturating_sub(left)
     }
 
-    /// See [`SegmentEffect::is_full`]. A sender keeps to the MSS of either end, and to an eighth
-    /// less where its frames have room for less. Timestamps are no part of the MSS (RFC 6691).
+    /// Whether a segment is as long as the MSS of either end allows, but for an eighth: frames may
+    /// have room for less. Timestamps are no part of the MSS (RFC 6691). A very short MSS would
+    /// make every byte a full segment.
     fn is_full(&self, segment: &Segment) -> bool {
         let mss = self.streams.iter().filter_map(|stream| stream.mss).min();
-        let full = mss.map(|mss| u32::from(mss - mss / 8));
-        full.is_some_and(|full| segment.payload_len + TIMESTAMPS_LEN >= full)
+        let mss = mss.map(|mss| u32::from(mss.max(MSS_MIN)));
+        mss.is_some_and(|mss| segment.payload_len + TIMESTAMPS_LEN >= mss - mss / 8)
     }
 
     /// How long nothing has been under way: all that was sent is acknowledged.
@@ -590,6 +598,10 @@ pub(crate) fn ahead(number: u32, other: u32) -> Option<u32> {
 
 /// The most that an answer has, bytes: more is a stream, which acknowledgments drive.
 const ANSWER_BYTES_MAX: u32 = 2_048;
+
+/// A shorter MSS counts as this long, bytes: about the payload of one frame, as motes of TAiM have
+/// it.
+const MSS_MIN: u16 = 48;
 
 /// Length of TCP's timestamps option with its padding (RFC 7323), bytes.
 const TIMESTAMPS_LEN: u32 = 12;

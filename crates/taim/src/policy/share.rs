@@ -14,8 +14,8 @@ use crate::segment::Direction;
 pub(super) struct Share {
     /// Bytes delivered to it and by it; less would be owed to it otherwise.
     pub(super) served: u64,
-    /// Whether the flow was heavy with its last segment.
-    pub(super) was_heavy: bool,
+    /// When the flow last was heavy.
+    pub(super) heavy_at: Option<Instant>,
     /// When the flow was last heard of.
     pub(super) last: Option<Instant>,
     /// The flow's place among those that wait.
