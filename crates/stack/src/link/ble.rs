@@ -373,6 +373,7 @@ impl<'m> Ble<'m> {
             ingress,
             // Both ends of a connection know that the other one is there.
             is_trusted: true,
+            serves_sleepers: true,
         };
         let queue = &mut self.queue;
         self.discovery.on_message(received, queue, ip, now, rng)

@@ -534,7 +534,6 @@ impl<'m> Mac<'m> {
     }
 
     /// The radio's capabilities.
-    #[cfg(feature = "sleepy")]
     pub(crate) const fn radio(&self) -> &RadioCapabilities {
         &self.radio
     }

@@ -253,6 +253,12 @@ impl RadioCapabilities {
         takes_acks: true,
     };
 
+    /// Whether an ACK can say that something waits for a neighbour that sleeps: the MAC's own ACKs
+    /// can.
+    pub(crate) fn says_pending(&self) -> bool {
+        !self.auto_ack || self.pending != Pending::None
+    }
+
     /// Whether the backoffs and assessments are the radio's.
     pub(super) const fn backs_off(&self) -> bool {
         OFFLOADS && self.assesses

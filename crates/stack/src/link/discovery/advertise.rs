@@ -11,6 +11,10 @@
 //! gets its answer, too. From its third solicitation on the answer goes to that node alone: over a
 //! link that loses most long frames, only a frame that is tried again until it is acknowledged
 //! arrives. Where others solicit meanwhile, it goes to all.
+//!
+//! In a mesh of RPL only leaves solicit all routers, and most of them sleep. A router whose radio
+//! cannot say that something waits would never reach them: it answers the third solicitation at
+//! the earliest, when no other router has.
 
 use core::net::Ipv6Addr;
 
@@ -78,12 +82,13 @@ impl Answer {
         at: None,
         asker: [0; 8],
         heard: 0,
-        needed: 1,
+        needed: NEEDED_ALONE,
         is_owed: false,
     };
 
-    /// `asker` has solicited all routers: answers after a random delay.
-    fn ask(&mut self, asker: Iid, now: Instant, rng: &mut Rng) {
+    /// `asker` has solicited all routers: answers after a random delay, or where `is_last` only
+    /// once others have been silent for two solicitations.
+    fn ask(&mut self, asker: Iid, is_last: bool, now: Instant, rng: &mut Rng) {
         if self.at.is_some() {
             if self.asker != asker {
                 // The one answer is for both.
@@ -91,13 +96,17 @@ impl Answer {
             }
             return;
         }
-        self.needed = match self.asker == asker {
+        let was_answered = is_last && self.needed >= NEEDED_ALONE;
+        // Others that solicit by turns would keep one another from an answer.
+        self.needed = match self.asker == asker || is_last && !was_answered {
             true => self.needed.saturating_mul(2).min(NEEDED_MAX),
             false => 1,
         };
         self.asker = asker;
         self.heard = 0;
-        self.at = Some(now + rng.uniform(ANSWER_DELAY_MAX));
+        if !is_last || self.needed >= NEEDED_ALONE {
+            self.at = Some(now + rng.uniform(ANSWER_DELAY_MAX));
+        }
     }
 
     /// Where the answer goes.
@@ -153,7 +162,8 @@ impl Discovery<'_> {
         if self.advertised.is_none() || !may_tell {
             self.answer.is_owed = true;
         } else if to_all {
-            self.answer.ask(ip::iid_of(&header.src), now, rng);
+            let is_last = self.solicitor.is_led() && !received.serves_sleepers;
+            self.answer.ask(ip::iid_of(&header.src), is_last, now, rng);
         } else {
             self.advertise(queue, ip, header.src, now);
         }
@@ -339,7 +349,9 @@ mod tests {
     /// How many of `routers` answer a solicitation, where all hear one another and an answer takes
     /// ten milliseconds.
     fn answers(routers: &mut [Answer], now: Instant, rng: &mut Rng) -> usize {
-        routers.iter_mut().for_each(|r| r.ask(ASKER, now, rng));
+        routers
+            .iter_mut()
+            .for_each(|r| r.ask(ASKER, false, now, rng));
         let mut moments: Vec<_> = routers.iter().map(|r| r.at.unwrap()).collect();
         moments.sort_unstable();
         let mut on_air: Vec<Instant> = Vec::new();
@@ -361,7 +373,7 @@ mod tests {
         let mut rng = Rng::from_seed([8, 9]);
         let mut answer = Answer::NONE;
         let mut asked = |asker| {
-            answer.ask(asker, Instant::ORIGIN, &mut rng);
+            answer.ask(asker, false, Instant::ORIGIN, &mut rng);
             answer.at = None;
             answer.destination()
         };
@@ -369,6 +381,23 @@ mod tests {
         let destinations = [ASKER; 4].map(&mut asked);
         assert_eq!(destinations, [ALL_NODES, ALL_NODES, alone, alone]);
         assert_eq!(asked([9; 8]), ALL_NODES, "another one");
+    }
+
+    /// A sleeping leaf once chose such a router, which acknowledged its frames and never reached it.
+    #[test]
+    fn a_router_that_cannot_serve_those_that_sleep_answers_last() {
+        let mut rng = Rng::from_seed([8, 9]);
+        let mut answer = Answer::NONE;
+        let mut asked = |asker| {
+            answer.ask(asker, true, Instant::ORIGIN, &mut rng);
+            answer.at.take().map(|_| answer.destination())
+        };
+        let alone = ip::link_local(ASKER);
+        assert_eq!([ASKER; 3].map(&mut asked), [None, None, Some(alone)]);
+        assert_eq!([[9; 8]; 2].map(&mut asked), [None, None], "another one");
+        // Two that solicit by turns.
+        assert_eq!(asked(ASKER), Some(alone));
+        assert_eq!(asked([9; 8]), None);
     }
 
     #[test]
@@ -393,17 +422,17 @@ mod tests {
     fn solicitations_that_come_together_have_one_answer() {
         let mut rng = Rng::from_seed([8, 9]);
         let mut answer = Answer::NONE;
-        answer.ask(ASKER, Instant::ORIGIN, &mut rng);
+        answer.ask(ASKER, false, Instant::ORIGIN, &mut rng);
         let at = answer.at;
-        answer.ask([8; 8], Instant::from_micros(1_000), &mut rng);
+        answer.ask([8; 8], false, Instant::from_micros(1_000), &mut rng);
         assert_eq!(answer.at, at);
         // The second of two that ask at once is answered, too, where the answer was for one alone.
         for _ in 0..3 {
             answer.at = None;
-            answer.ask(ASKER, Instant::from_micros(2_000), &mut rng);
+            answer.ask(ASKER, false, Instant::from_micros(2_000), &mut rng);
         }
         assert_eq!(answer.destination(), ip::link_local(ASKER));
-        answer.ask([8; 8], Instant::from_micros(3_000), &mut rng);
+        answer.ask([8; 8], false, Instant::from_micros(3_000), &mut rng);
         assert_eq!(answer.destination(), ALL_NODES);
     }
 }

@@ -140,6 +140,8 @@ pub(super) struct Received<'a> {
     pub(super) ingress: &'a Ingress,
     /// Whether the neighbour that sent it acknowledges frames.
     pub(super) is_trusted: bool,
+    /// Whether the radio can say that something waits for a neighbour that sleeps.
+    pub(super) serves_sleepers: bool,
 }
 
 impl<'m> Discovery<'m> {

@@ -249,6 +249,7 @@ mod tests {
                 message: &message,
                 ingress: &ingress,
                 is_trusted: true,
+                serves_sleepers: true,
             };
             let heard = self.discovery.on_message(
                 received,

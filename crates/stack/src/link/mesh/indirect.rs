@@ -383,8 +383,7 @@ impl<'m> Mesh<'m> {
     /// the link is given to a node. A radio that acknowledges by itself must be able to set the
     /// frame pending bit; otherwise the call has no effect.
     pub fn serve_sleepers(&mut self, indirect: &'m mut Indirect<'m>) {
-        let radio = self.mac.radio();
-        if radio.auto_ack && radio.pending == Pending::None {
+        if !self.mac.radio().says_pending() {
             return;
         }
         self.mac.serve(match indirect.config.retries {

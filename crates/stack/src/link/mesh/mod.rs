@@ -425,6 +425,7 @@ impl<'m> Mesh<'m> {
             message,
             ingress,
             is_trusted,
+            serves_sleepers: self.mac.radio().says_pending(),
         };
         if let (kind::ROUTER_SOLICITATION, Neighbour::One(iid)) = (message.kind, ingress.from)
             && header.dst.is_multicast()
