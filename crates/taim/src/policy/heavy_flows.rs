@@ -8,10 +8,10 @@
 //! count, not requests and responses, which wait for one another and leave the air to others. A
 //! flow that rests for half of the time, with all its data acknowledged, is light however much it
 //! moves: it gets all that it needs. A flow that falls silent keeps its class for [`CLAIM`],
-//! because a starving flow shows nothing but timeouts. A flow that streams
-//! full segments without a rest wants more, and is heavy with far less. Beside its class, a flow may be silent: for
-//! half of the time its answer is awaited longer than the mesh takes ([`HeavyFlows::note_late`]).
-//! Source: Motet's own.
+//! because a starving flow shows nothing but timeouts. A flow that streams full segments without a
+//! rest wants more, and is heavy with far less. Beside its class, a flow may be silent: for half of
+//! the time its answer is awaited longer than the mesh takes ([`HeavyFlows::note_late`]). Source:
+//! Motet's own.
 
 use motet::time::{Duration, Instant};
 

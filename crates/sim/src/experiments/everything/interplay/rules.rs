@@ -258,9 +258,9 @@ fn flags(trace: &Trace<'_>, checks: &mut Checks) {
     checks.note(6, format!("{pushed} segments with PSH"), pushed > 0);
 }
 
-/// Requirement 6: thinning leaves the ACKs that say what was marked. One that never came into the
-/// mesh was thinned if a later one of its flow did soon: the border router drops all packets for a
-/// mote to which it has no way for the moment.
+/// Requirement 6: thinning leaves the ACKs that say what was marked. An echo that never entered the
+/// mesh counts as thinned only if a later ACK of its flow entered soon. If none did, the border
+/// router had no way to the mote.
 fn echoes(trace: &Trace<'_>, checks: &mut Checks) {
     let mut entered: HashMap<Key, u64> = HashMap::new();
     for (heard, segment) in segments(&trace.mesh) {
@@ -291,7 +291,7 @@ fn echoes(trace: &Trace<'_>, checks: &mut Checks) {
     checks.part(6, what, [kept, all], (MANY / 4, 20));
 }
 
-/// A thinned ACK waits for less.
+/// Twice as long as an ACK waits for a newer one at the most.
 const REPLACED_WITHIN_US: u64 = 1_000_000;
 
 /// Requirement 7: a segment fills as many frames as its MSS was made for, and no more. That counts
