@@ -157,12 +157,14 @@ impl Discovery<'_> {
             // answered with that.
             true => !to_all,
         };
+        let is_last = to_all && solicitor.is_led() && !received.serves_sleepers;
+        let can_tell = self.advertised.is_some() && may_tell;
         // A node that gets only a part of the configuration now must get the rest later.
-        self.answer.is_owed |= self.is_waiting();
-        if self.advertised.is_none() || !may_tell {
-            self.answer.is_owed = true;
-        } else if to_all {
-            let is_last = self.solicitor.is_led() && !received.serves_sleepers;
+        self.answer.is_owed |= !is_last && (self.is_waiting() || !can_tell);
+        if !can_tell {
+            return Ok(());
+        }
+        if to_all {
             self.answer.ask(ip::iid_of(&header.src), is_last, now, rng);
         } else {
             self.advertise(queue, ip, header.src, now);
