@@ -147,6 +147,28 @@ fn a_parent_that_has_gone_is_replaced() {
     }
 }
 
+/// Two routers hear the leaf, and the radio of the nearer one cannot say that something waits: the
+/// leaf once took that one, and was never reached.
+#[test]
+fn a_leaf_keeps_to_routers_that_can_reach_it() {
+    for policy in ["hinted", "adaptive"] {
+        let text = format!(
+            "seeds = 3\nduration_s = 60\nwarmup_s = 2\n[topology]\npositions = [[0, 0], [70, 0], [65, 15], \
+             [130, 0]]\njoining = \"rpl\"\n[[node]]\nid = 1\nprofile = \"telosb\"\n[[node]]\nid = 3\n\
+             sleep = \"{policy}\"\n[[flow]]\nkind = \"periodic\"\nfrom = 3\ninterval_s = 5\n"
+        );
+        for run in results(&plan(&text).unwrap()) {
+            assert!(run.failure.is_none(), "{policy}: {:?}", run.failure);
+            let [made, came] = run.flows[0].messages.unwrap();
+            assert!(
+                made > 5 && came == made,
+                "{policy} {}: {came} of {made}",
+                run.seed
+            );
+        }
+    }
+}
+
 /// A mote that takes hints is at rest when somebody connects: the first answer comes once it has
 /// asked.
 #[test]
