@@ -147,23 +147,26 @@ fn a_parent_that_has_gone_is_replaced() {
     }
 }
 
-/// Two routers hear the leaf, and the radio of the nearer one cannot say that something waits: the
-/// leaf once took that one, and was never reached.
+/// Four routers hear the leaf, and the radios of three cannot say that something waits: the leaf
+/// once took one of these, and was never reached.
 #[test]
 fn a_leaf_keeps_to_routers_that_can_reach_it() {
+    let mute: String = (1..=3)
+        .map(|id| format!("[[node]]\nid = {id}\nprofile = \"telosb\"\n"))
+        .collect();
     for policy in ["hinted", "adaptive"] {
         let text = format!(
-            "seeds = 3\nduration_s = 60\nwarmup_s = 2\n[topology]\npositions = [[0, 0], [70, 0], [65, 15], \
-             [130, 0]]\njoining = \"rpl\"\n[[node]]\nid = 1\nprofile = \"telosb\"\n[[node]]\nid = 3\n\
-             sleep = \"{policy}\"\n[[flow]]\nkind = \"periodic\"\nfrom = 3\ninterval_s = 5\n"
+            "seeds = 6\nduration_s = 60\nwarmup_s = 2\n[topology]\npositions = [[0, 0], [70, 10], [70, 0], \
+             [70, -10], [65, 15], [130, 0]]\njoining = \"rpl\"\n{mute}[[node]]\nid = 5\n\
+             sleep = \"{policy}\"\n[[flow]]\nkind = \"periodic\"\nfrom = 5\ninterval_s = 5\n"
         );
         for run in results(&plan(&text).unwrap()) {
             assert!(run.failure.is_none(), "{policy}: {:?}", run.failure);
             let [made, came] = run.flows[0].messages.unwrap();
+            let seed = run.seed;
             assert!(
                 made > 5 && came == made,
-                "{policy} {}: {came} of {made}",
-                run.seed
+                "{policy} {seed}: {came} of {made}"
             );
         }
     }
