@@ -260,7 +260,7 @@ const STEPS: u16 = 256;
 /// The longest time left of a wait when its fragment has come, in [`promise_ticks`]:
 /// [`FLUSH_AFTER`], and as much for copies. Since the ticks come round, one in 280 of the fragments
 /// that come later than 17 s counts as in time; the price is up to [`BROKEN_MAX`] waits in vain.
-const LEFT_MAX: u16 = (2 * FLUSH_AFTER.as_micros() >> 8) as u16;
+const LEFT_MAX: u16 = ((2 * FLUSH_AFTER.as_micros()) >> 8) as u16;
 
 /// Promises broken in a row from which on the next one is not relied on. Against ACKs that come the
 /// other way a few in a row are broken; if only two counted, flows down a chain lost a fiftieth.

@@ -384,7 +384,7 @@ fn a_border_router_makes_way_for_what_comes_against_it() {
 /// Of several flows of fragments, each from a sender to a node, the first fragment after so many
 /// ms, the next ones so far apart: whether a relay makes the last one of each flow wait.
 #[cfg(all(feature = "pace", feature = "cit"))]
-fn wait_for_the_next(fragments: &[(LinkAddr, LinkAddr, u64, u64)]) -> std::vec::Vec<bool> {
+fn wait_for_the_next(fragments: &[(LinkAddr, LinkAddr, u64, u64)]) -> vec::Vec<bool> {
     use crate::link::mesh::{Forwarding, forward::FragmentOrigin};
     use crate::mac::{Received, RxMeta};
     use crate::wire::lowpan_frag;
@@ -394,7 +394,7 @@ fn wait_for_the_next(fragments: &[(LinkAddr, LinkAddr, u64, u64)]) -> std::vec::
     for addr in [PARENT, CHILD, OTHER] {
         mesh.mac.note_attempt(addr, Some(MS(4)), NOW(0));
     }
-    let mut all: std::vec::Vec<(u64, usize)> = vec![];
+    let mut all: vec::Vec<(u64, usize)> = vec![];
     for (which, (_, _, begin, apart)) in fragments.iter().enumerate() {
         all.extend((0..100).map(|n| (begin + n * apart, which)));
     }
