@@ -48,9 +48,9 @@ fn a_lone_request_is_no_slower_than_unpaced() {
     }
 }
 
-/// A source whose frames fail slows down, and may then send less often than a relay waits for the next frame
-/// before it passes one on. If the relay waited nevertheless, the source's frames would go on failing: a fifth
-/// of these runs stayed at 12.6 kb/s for good.
+/// A source whose frames fail slows down. Its frames may then come so far apart that the relay's
+/// wait for the next one ends before that comes. If the relay waited nevertheless, the source's
+/// frames would go on failing: a fifth of these runs stayed at 12.6 kb/s for good.
 #[test]
 fn a_source_that_was_slow_gets_its_pace_back() {
     let runs = runs(
@@ -79,8 +79,8 @@ fn two_sources_behind_one_relay_share_it() {
     }
 }
 
-/// A source is one even where something hangs below it, as long as that has nothing to send: it yields to
-/// the others that its router serves.
+/// A source is one even where something hangs below it, as long as that has nothing to send: it
+/// yields to the others that its router serves.
 #[test]
 fn a_source_with_an_idle_child_leaves_others_their_share() {
     for run in two_of_five("beside-an-idle-child", [0, 1, 2, 1], [2, 4]) {
@@ -91,8 +91,8 @@ fn a_source_with_an_idle_child_leaves_others_their_share() {
     }
 }
 
-/// Runs of two flows in a mesh with a channel for each link: a chain of three hops, and mote 4 beside the
-/// one that has the same parent. `name`: of a file that nobody else writes.
+/// Runs of two flows in a mesh with a channel for each link: a chain of three hops, and mote 4
+/// beside the one that has the same parent. `name`: of a file that nobody else writes.
 fn two_of_five(name: &str, parents: [usize; 4], from: [usize; 2]) -> Vec<RunResult> {
     let hops = |mut node: usize| {
         let mut hops = 0;

@@ -442,15 +442,20 @@ impl<'m> Mac<'m> {
         to: LinkAddr,
         from: LinkAddr,
         at: Instant,
-        more_follow: bool,
     ) -> Option<Duration> {
-        self.neighbors.note_arrival(to, from, at, more_follow)
+        self.neighbors.note_arrival(to, from, at)
     }
 
-    /// Whether a frame that goes on to `to` may wait in the radio for the next one: whether those
-    /// that were promised of late came within [`FLUSH_AFTER`].
-    pub(crate) fn keeps_promises(&self, to: LinkAddr) -> bool {
-        self.neighbors.keeps_promises(to)
+    /// Notes that a fragment from `from` had come `at`, and `until` when it waits in the radio for
+    /// the next one of the same sender, if that has promised it.
+    pub(crate) fn note_promise(&mut self, from: LinkAddr, at: Instant, until: Option<Instant>) {
+        self.neighbors.note_promise(from, at, until);
+    }
+
+    /// Whether a fragment from `from` may wait in the radio for the next one: whether the last ones
+    /// that `from` promised came in time to fire the waiting one.
+    pub(crate) fn keeps_promises(&self, from: LinkAddr) -> bool {
+        self.neighbors.keeps_promises(from)
     }
 
     /// Notes that this node sends a packet of its own to `to`, in several `frames`.

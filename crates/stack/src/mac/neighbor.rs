@@ -33,6 +33,8 @@ pub struct Neighbor {
     used_at: Instant,
     /// The sequence number of the last frame for all, and when it was first heard, in [`ticks`].
     for_all: Option<(u8, u8)>,
+    /// When a fragment last came from it, in [`ticks`].
+    fragment_at: u8,
     attempts: u16,
     successes: u16,
     /// Whether the neighbour has ever acknowledged a frame.
@@ -54,6 +56,7 @@ impl Neighbor {
         dsn_at: Instant::ORIGIN,
         used_at: Instant::ORIGIN,
         for_all: None,
+        fragment_at: 0,
         attempts: 0,
         successes: 0,
         acknowledges: false,
@@ -353,15 +356,33 @@ impl<'m> Neighbors<'m> {
 
     /// A fragment came from `addr`: more of its packet follow.
     pub(super) fn note_fragment(&mut self, addr: LinkAddr, now: Instant) {
-        if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr)) {
-            entry.timing.note_fragment(ticks(now));
+        if IS_PACED && let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr)) {
+            entry.fragment_at = ticks(now);
         }
     }
 
-    /// Whether a fragment came from `addr` lately.
+    /// Whether a fragment came from `addr` lately, within two ticks. They wrap: for three of every
+    /// 256 this may be so of none.
     pub(super) fn sends_fragments(&self, addr: LinkAddr, now: Instant) -> bool {
+        let is_late = |then: u8| ticks(now).wrapping_sub(then) <= FRAGMENTS_FOR;
+        IS_PACED
+            && self
+                .find(addr)
+                .is_some_and(|entry| is_late(entry.fragment_at))
+    }
+
+    /// Notes that a fragment from `addr` had come `at`, and `until` when it waits here for the next
+    /// one, if its sender has promised that.
+    pub(super) fn note_promise(&mut self, addr: LinkAddr, at: Instant, until: Option<Instant>) {
+        if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr)) {
+            entry.timing.note_promise(at, until);
+        }
+    }
+
+    /// Whether the last fragments that `addr` promised came in time to fire the waiting one.
+    pub(super) fn keeps_promises(&self, addr: LinkAddr) -> bool {
         self.find(addr)
-            .is_some_and(|entry| entry.timing.sends_fragments(ticks(now)))
+            .is_none_or(|entry| entry.timing.keeps_promises())
     }
 
     /// How long a frame for `addr` took, if this node has won the air from others that it does not
@@ -399,16 +420,9 @@ impl<'m> Neighbors<'m> {
         addr: LinkAddr,
         from: LinkAddr,
         at: Instant,
-        more_follow: bool,
     ) -> Option<Duration> {
         let entry = self.table.iter_mut().find(|entry| entry.is(addr))?;
-        entry.timing.note_arrival(from, at, more_follow)
-    }
-
-    /// Whether frames that were promised, and go on to `addr`, came in time of late.
-    pub(super) fn keeps_promises(&self, addr: LinkAddr) -> bool {
-        self.find(addr)
-            .is_none_or(|entry| entry.timing.keeps_promises())
+        entry.timing.note_arrival(from, at)
     }
 
     /// Counts `frames` of a packet of `from`, this node itself, that go to `addr`.
@@ -480,6 +494,12 @@ impl<'m> Neighbors<'m> {
 const fn ticks(now: Instant) -> u8 {
     (now.as_micros() >> 20) as u8
 }
+
+/// Whether this build measures its pace.
+const IS_PACED: bool = cfg!(feature = "pace");
+
+/// Ticks for which a neighbour counts as one that sends fragments.
+const FRAGMENTS_FOR: u8 = 2;
 
 /// The effort of one attempt for each frame (RFC 6551 §4.3.2).
 const EFFORT_ONE: u16 = 128;
@@ -586,15 +606,12 @@ mod tests {
             neighbors.record(addr, Some(Duration::from_millis(5)), at(0));
         }
         for ms in [0, 16, 32] {
-            neighbors.note_arrival(PARENT, other, at(ms), false);
+            neighbors.note_arrival(PARENT, other, at(ms));
         }
         let apart = neighbors.apart(PARENT, at(33));
         assert_eq!(apart, Some(Duration::from_millis(16)));
-        assert_eq!(neighbors.note_arrival(other, PARENT, at(40), false), None);
-        assert_eq!(
-            neighbors.note_arrival(stranger, PARENT, at(41), false),
-            None
-        );
+        assert_eq!(neighbors.note_arrival(other, PARENT, at(40)), None);
+        assert_eq!(neighbors.note_arrival(stranger, PARENT, at(41)), None);
         assert!(neighbors.find(stranger).is_none());
         neighbors.record(stranger, Some(Duration::from_millis(5)), at(50));
         neighbors.record(PARENT, Some(Duration::from_millis(5)), at(60));

@@ -18,16 +18,15 @@ pub(super) struct NeighborTiming {
     apart_us: u16,
     /// When the last of those had come.
     came_at: Instant,
-    /// Whether the sender of the last of those promised another one.
-    is_promised: bool,
-    /// Promises in a row that were not kept within [`FLUSH_AFTER`].
-    broken: u8,
+    /// Until when the last fragment of the neighbour waits for the next one, in
+    /// [`promise_ticks`]. 0: the neighbour promised none.
+    promised_until: u16,
+    /// Promises of the neighbour, in a row, that were not kept in time.
+    broken_promises: u8,
     /// The busiest sender of frames for this neighbour, folded, this node included; 0: none yet.
     sender: u16,
     /// The share of these frames that other nodes send, in 255ths: at most half.
     others: u8,
-    /// When a fragment last came from the neighbour, in ticks of a good second.
-    fragment_at: u8,
     /// Attempts in a row that were acknowledged before the last that was not.
     run: u8,
     /// The share of attempts right behind a failed one that failed, too, in 65,535ths.
@@ -44,11 +43,10 @@ impl NeighborTiming {
         busy: 0,
         apart_us: 0,
         came_at: Instant::ORIGIN,
-        is_promised: false,
-        broken: 0,
+        promised_until: 0,
+        broken_promises: 0,
         sender: 0,
         others: 0,
-        fragment_at: 0,
         run: 0,
         again: 0,
         has_failed: false,
@@ -108,21 +106,15 @@ impl NeighborTiming {
         self.flow = flow;
     }
 
-    /// Notes that a frame had come `at` and `from` a node, and whether its sender has promised that
-    /// `more_follow`. Returns how far apart such frames begin, once it is known.
+    /// Notes that a frame had come `at` and `from` a node, and returns how far apart such frames
+    /// begin, once it is known.
     ///
     /// A frame that had to be sent again comes late, and the one behind it soon: neither is to move
     /// what is known by much. So that changes in small steps, whatever the difference, and falls
     /// three times as fast as it rises. Frames that come far apart do not follow each other, and
     /// say nothing.
-    pub(super) fn note_arrival(
-        &mut self,
-        from: LinkAddr,
-        at: Instant,
-        more_follow: bool,
-    ) -> Option<Duration> {
+    pub(super) fn note_arrival(&mut self, from: LinkAddr, at: Instant) -> Option<Duration> {
         self.note_sender(from);
-        self.note_promise(at, more_follow);
         if self.apart(at).is_none() {
             // Another flow may have another pace.
             self.apart_us = 0;
@@ -144,26 +136,29 @@ impl NeighborTiming {
         self.apart(at)
     }
 
-    /// Notes whether a frame that has come `at` was promised by the one before it, and came in time
-    /// to fire that; and whether it promises another one itself.
-    fn note_promise(&mut self, at: Instant, more_follow: bool) {
-        if self.is_promised {
-            self.broken = match at.since(self.came_at) > FLUSH_AFTER {
-                true => self.broken.saturating_add(1),
-                false => 0,
+    /// Notes that a fragment of the neighbour had come `at`, and `until` when it waits for the next
+    /// one here, if the neighbour has promised that. If this fragment was promised, it has kept the
+    /// promise if it came in time to fire the waiting one.
+    pub(super) fn note_promise(&mut self, at: Instant, until: Option<Instant>) {
+        if self.promised_until > 0 {
+            let left = self.promised_until.wrapping_sub(promise_ticks(at));
+            self.broken_promises = match left <= LEFT_MAX {
+                true => 0,
+                false => self.broken_promises.saturating_add(1),
             };
         }
-        self.is_promised = more_follow;
+        self.promised_until = until.map_or(0, |until| promise_ticks(until).max(1));
     }
 
-    /// Whether the next frame that goes on to this neighbour is likely to come in time to fire the
-    /// one before it, if that promises it.
+    /// Whether the neighbour's next fragment is likely to come in time to fire the one before it,
+    /// if that promises it.
     ///
-    /// A source that slows down because its frames fail may have a pace longer than [`FLUSH_AFTER`].
-    /// Each of its frames then waits here in vain, and goes on just before the next one leaves the
-    /// source. The two disturb each other, so that the source stays slow, at half of its goodput.
+    /// A source that slows down because its frames fail may have a pace longer than
+    /// [`FLUSH_AFTER`]. Each of its frames then waits at its router in vain, and goes on just
+    /// before the next one leaves the source. The two disturb each other, so that the source stays
+    /// slow, at half of its goodput.
     pub(super) const fn keeps_promises(&self) -> bool {
-        self.broken < BROKEN_MAX
+        self.broken_promises < BROKEN_MAX
     }
 
     /// Counts a frame of a packet of several that goes to this neighbour, from another one or from
@@ -188,17 +183,6 @@ impl NeighborTiming {
     /// neighbour, however long ago.
     pub(super) const fn is_shared(&self) -> bool {
         self.others >= u8::MAX / SHARED
-    }
-
-    /// A fragment came from the neighbour at this tick of a good second.
-    pub(super) const fn note_fragment(&mut self, tick: u8) {
-        self.fragment_at = tick;
-    }
-
-    /// Whether a fragment came from the neighbour within the last two ticks. They wrap: for three
-    /// of every 256 this may be so of none.
-    pub(super) const fn sends_fragments(&self, tick: u8) -> bool {
-        tick.wrapping_sub(self.fragment_at) <= FRAGMENTS_FOR
     }
 
     /// The time between the starts of frames that go on to the neighbour, while they come.
@@ -236,6 +220,11 @@ fn folded(addr: LinkAddr) -> u16 {
     u16::from_be_bytes([a ^ c ^ e ^ g, b ^ d ^ f ^ h]).max(1)
 }
 
+/// Time in steps of 256 µs, which come round after 17 s.
+const fn promise_ticks(at: Instant) -> u16 {
+    (at.as_micros() >> 8) as u16
+}
+
 /// Retries over which the share of failed ones is averaged. Over a quarter as many that share would
 /// vary so much that a lone source on a link that loses one frame in twenty lost a tenth of its
 /// goodput to waits for nobody.
@@ -253,9 +242,6 @@ const RUN_MIN: u8 = 2;
 /// second and of two (RFC 6298 §2, §5.5).
 const FLOW_FOR: Duration = Duration::from_millis(3_500);
 
-/// Ticks for which a neighbour counts as one that sends fragments.
-const FRAGMENTS_FOR: u8 = 2;
-
 /// Frames over which the parts of nodes are averaged: six segments of five frames.
 const LAST: u8 = 32;
 
@@ -270,6 +256,11 @@ const FOLLOWS: u64 = 8;
 /// pace, a seventh slower, within three seconds. Four times as large steps cost relays that copy a
 /// twentieth of goodput.
 const STEPS: u16 = 256;
+
+/// The longest time left of a wait when its fragment has come, in [`promise_ticks`]:
+/// [`FLUSH_AFTER`], and as much for copies. Since the ticks come round, one in 280 of the fragments
+/// that come later than 17 s counts as in time; the price is up to [`BROKEN_MAX`] waits in vain.
+const LEFT_MAX: u16 = ((2 * FLUSH_AFTER.as_micros()) >> 8) as u16;
 
 /// Promises broken in a row from which on the next one is not relied on. Against ACKs that come the
 /// other way a few in a row are broken; if only two counted, flows down a chain lost a fiftieth.
@@ -288,7 +279,7 @@ mod tests {
         let mut at = Instant::from_micros(1_000_000);
         for ms in apart_ms.iter().cycle().take(times * apart_ms.len()) {
             at += Duration::from_millis(*ms);
-            timing.note_arrival(CHILD, at, false);
+            timing.note_arrival(CHILD, at);
         }
         timing.apart(at).map(Duration::as_micros)
     }
@@ -314,7 +305,7 @@ mod tests {
         for (ms, frames) in [(20, 10), (23, 160), (17, 160), (20, 160)] {
             for _ in 0..frames {
                 at += Duration::from_millis(ms);
-                timing.note_arrival(CHILD, at, false);
+                timing.note_arrival(CHILD, at);
             }
             assert_eq!(timing.apart(at), Some(Duration::from_millis(ms)));
         }
@@ -327,8 +318,8 @@ mod tests {
         timing.took(Duration::from_millis(5));
         let begin = Instant::from_micros(1_000_000);
         let ms = |ms: u64| begin + Duration::from_millis(ms);
-        timing.note_arrival(CHILD, ms(0), false);
-        timing.note_arrival(CHILD, ms(20), false);
+        timing.note_arrival(CHILD, ms(0));
+        timing.note_arrival(CHILD, ms(20));
         timing.note_flow(Flow {
             taken_at: ms(20),
             is_orderly: true,
@@ -346,32 +337,37 @@ mod tests {
             assert_eq!(timing.contends(ms(at)), apart.is_some(), "{at}");
             assert_eq!(timing.has_won(0, ms(at)), apart.is_some(), "{at}");
         }
-        assert_eq!(timing.note_arrival(CHILD, ms(9_000), false), None);
-        let next = timing.note_arrival(CHILD, ms(9_030), false);
+        assert_eq!(timing.note_arrival(CHILD, ms(9_000)), None);
+        let next = timing.note_arrival(CHILD, ms(9_030));
         assert_eq!(next, Some(Duration::from_millis(30)));
     }
 
-    /// A frame waits for the next one unless the last eight that were promised came too late. What was
-    /// not promised may come at any time.
+    /// A fragment waits for the next one unless the last eight promised ones came too late to fire
+    /// the waiting one. That waits for 30 ms from when it has been copied, here 2.2 ms. A fragment
+    /// that was not promised may come at any time.
     #[test]
     fn promises_are_relied_on_while_they_are_kept() {
         let mut timing = NeighborTiming::NONE;
         let mut at = Instant::from_micros(1_000_000);
         for (times, apart_ms, more_follow, is_relied_on) in [
             (20, 20, true, true),
-            (7, 31, true, true),
-            (1, 30, true, true),
+            (20, 31, true, true),
+            (7, 33, true, true),
+            (1, 32, true, true),
             (7, 44, true, true),
             (1, 44, true, false),
             (1, 44, false, false),
             (300, 90, false, false),
             (1, 90, true, false),
-            (1, 30, false, true),
+            (1, 31, false, true),
             (10, 90, false, true),
+            (1, 90, true, true),
+            (8, 5_000, true, false),
         ] {
             for _ in 0..times {
                 at += Duration::from_millis(apart_ms);
-                timing.note_arrival(CHILD, at, more_follow);
+                let until = at + Duration::from_micros(2_200) + FLUSH_AFTER;
+                timing.note_promise(at, more_follow.then_some(until));
             }
             assert_eq!(timing.keeps_promises(), is_relied_on, "{at:?}");
         }
@@ -383,7 +379,7 @@ mod tests {
         let mut timing = NeighborTiming::NONE;
         for ms in [1, 2, 3] {
             let at = Instant::from_micros(1_000_000 + ms * 1_000);
-            assert_eq!(timing.note_arrival(CHILD, at, false), None);
+            assert_eq!(timing.note_arrival(CHILD, at), None);
         }
     }
 

@@ -36,9 +36,11 @@ impl NeighborTiming {
 
     pub(super) const fn note_flow(&self, _: Flow) {}
 
-    pub(super) const fn note_arrival(&self, _: LinkAddr, _: Instant, _: bool) -> Option<Duration> {
+    pub(super) const fn note_arrival(&self, _: LinkAddr, _: Instant) -> Option<Duration> {
         None
     }
+
+    pub(super) const fn note_promise(&self, _: Instant, _: Option<Instant>) {}
 
     pub(super) const fn keeps_promises(&self) -> bool {
         true
@@ -47,12 +49,6 @@ impl NeighborTiming {
     pub(super) const fn note_sender(&self, _: LinkAddr) {}
 
     pub(super) const fn is_shared(&self) -> bool {
-        false
-    }
-
-    pub(super) const fn note_fragment(&self, _: u8) {}
-
-    pub(super) const fn sends_fragments(&self, _: u8) -> bool {
         false
     }
 

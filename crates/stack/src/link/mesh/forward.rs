@@ -38,6 +38,11 @@ impl FragmentOrigin {
             at: now,
         }
     }
+
+    /// When the fragment stops waiting for the next one of its sender.
+    fn waits_until(&self) -> Instant {
+        self.at + mac::FLUSH_AFTER
+    }
 }
 
 impl Mesh<'_> {
@@ -124,6 +129,15 @@ impl Mesh<'_> {
         len.ok()
     }
 
+    /// Notes of a fragment whether its sender had promised it, and promises another one. What fires
+    /// a waiting fragment is the next one of its sender, wherever either goes.
+    pub(super) fn note_promise(&mut self, came: FragmentOrigin) {
+        if self.settings.pacing.is_measured() {
+            let until = came.more_follow.then(|| came.waits_until());
+            self.mac.note_promise(came.from, came.end, until);
+        }
+    }
+
     /// Passes on a first fragment that [`Self::rewrite_first`] has written.
     pub(super) fn relay_first(
         &mut self,
@@ -181,7 +195,7 @@ impl Mesh<'_> {
             since: came.at,
         };
         if self.settings.pacing.is_measured() {
-            let apart = mac.note_arrival(next_hop, came.from, came.end, came.more_follow);
+            let apart = mac.note_arrival(next_hop, came.from, came.end);
             if let Some(exchange) = mac.exchange(next_hop)
                 && self
                     .settings
@@ -194,13 +208,12 @@ impl Mesh<'_> {
                 mac.pause(next_hop, came.at + lag, came.at);
             }
         }
-        let queued = if may_wait && came.more_follow && mac.keeps_promises(next_hop) {
+        let queued = if may_wait && came.more_follow && mac.keeps_promises(came.from) {
             let condition = Condition {
                 from: came.from,
                 protocol: Protocol::FRAGMENTS,
             };
-            let until = came.at + mac::FLUSH_AFTER;
-            mac.enqueue_conditional(&frame, condition, until)
+            mac.enqueue_conditional(&frame, condition, came.waits_until())
         } else {
             mac.enqueue(&frame)
         };

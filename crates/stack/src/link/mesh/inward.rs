@@ -269,6 +269,9 @@ impl<'m> Mesh<'m> {
     ) -> Result<Arrival<'m, 's>, LinkDrop> {
         self.note_fragment(frame.src, now);
         self.mac.note_fragment(frame.src, now);
+        if IS_RELAY {
+            self.note_promise(FragmentOrigin::new(frame, now));
+        }
         let parsed = lowpan_frag::Header::parse(frame.payload);
         let (header, piece) = parsed.map_err(|_| LinkDrop::MalformedFragment)?;
         let key = Key {

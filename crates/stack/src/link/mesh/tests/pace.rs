@@ -321,7 +321,7 @@ fn a_router_that_passed_on_a_flow_long_ago_is_a_source() {
             mesh.mac.note_attempt(PARENT, took, LATELY);
         }
         for ms in [0, 20] {
-            mesh.mac.note_arrival(PARENT, CHILD, NOW(ms), false);
+            mesh.mac.note_arrival(PARENT, CHILD, NOW(ms));
         }
         let now = NOW(20 + later_ms);
         went(&mut mesh, PARENT, now);
@@ -345,8 +345,7 @@ fn a_router_that_passes_on_little_beside_its_own_is_a_source() {
         // Of 110 own frames, as many each time before one of the child.
         for frame in 0..passed_on {
             mesh.mac.note_own(PARENT, 110 / passed_on);
-            mesh.mac
-                .note_arrival(PARENT, CHILD, NOW(20 * frame as u64), false);
+            mesh.mac.note_arrival(PARENT, CHILD, NOW(20 * frame as u64));
         }
         let now = NOW(20 * passed_on as u64);
         went(&mut mesh, PARENT, now);
@@ -379,6 +378,82 @@ fn a_border_router_makes_way_for_what_comes_against_it() {
         mesh.pace(false, &taken(CHILD, now, 4), now);
         let waits = begins(&mut mesh, CHILD, now).since(now);
         assert_eq!(waits > MS(20), yields, "{failed} {comes_up}: {waits:?}");
+    }
+}
+
+/// Of several flows of fragments, each from a sender to a node, the first fragment after so many
+/// ms, the next ones so far apart: whether a relay makes the last one of each flow wait.
+#[cfg(all(feature = "pace", feature = "cit"))]
+fn wait_for_the_next(fragments: &[(LinkAddr, LinkAddr, u64, u64)]) -> vec::Vec<bool> {
+    use crate::link::mesh::{Forwarding, forward::FragmentOrigin};
+    use crate::mac::{Received, RxMeta};
+    use crate::wire::lowpan_frag;
+
+    let mut mesh = mesh();
+    mesh.settings.forwarding = Forwarding::Immediate;
+    for addr in [PARENT, CHILD, OTHER] {
+        mesh.mac.note_attempt(addr, Some(MS(4)), NOW(0));
+    }
+    let mut all: vec::Vec<(u64, usize)> = vec![];
+    for (which, (_, _, begin, apart)) in fragments.iter().enumerate() {
+        all.extend((0..100).map(|n| (begin + n * apart, which)));
+    }
+    all.sort();
+    let mut waits = vec![false; fragments.len()];
+    for (ms, which) in all {
+        let (src, to, ..) = fragments[which];
+        let frame = Received {
+            src,
+            dst: LinkAddr::Short(9),
+            payload: &[],
+            pending: true,
+            meta: RxMeta {
+                rssi_dbm: -60,
+                lqi: 255,
+                channel: 26,
+                at: NOW(ms),
+            },
+        };
+        let came = FragmentOrigin::new(&frame, NOW(ms) + Duration::from_micros(2_200));
+        let header = lowpan_frag::Header {
+            datagram_size: 400,
+            datagram_tag: 7,
+            datagram_offset: Some(20),
+        };
+        let before = mesh.mac.counters().conditional;
+        mesh.note_promise(came);
+        mesh.relay_later(to, header, &[0; 80], came).unwrap();
+        waits[which] = mesh.mac.counters().conditional > before;
+        mesh.mac.cancel(7);
+    }
+    waits
+}
+
+/// A fragment waits for the next one of the same sender: how often others send says nothing of that,
+/// nor where the next one goes. It waits from when it has been copied.
+#[cfg(all(feature = "pace", feature = "cit"))]
+#[test]
+fn a_fragment_waits_only_for_a_sender_that_keeps_its_promises() {
+    for (fragments, expected) in [
+        (&[(CHILD, PARENT, 0, 31)][..], &[true][..]),
+        (&[(CHILD, PARENT, 0, 33)], &[false]),
+        // Two slow ones take turns.
+        (
+            &[(CHILD, PARENT, 0, 45), (OTHER, PARENT, 22, 45)],
+            &[false, false],
+        ),
+        // A slow one beside a quick one.
+        (
+            &[(CHILD, PARENT, 0, 45), (OTHER, PARENT, 7, 20)],
+            &[false, true],
+        ),
+        // A router sends to two nodes in turn.
+        (
+            &[(PARENT, CHILD, 0, 40), (PARENT, OTHER, 20, 40)],
+            &[true, true],
+        ),
+    ] {
+        assert_eq!(wait_for_the_next(fragments), expected, "{fragments:?}");
     }
 }
 
