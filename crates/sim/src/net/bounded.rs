@@ -72,8 +72,8 @@ impl BoundedFlow<'_> {
         })
     }
 
-    /// The segments of the flow. A mote knows how long they are; those of the other direction are no
-    /// longer.
+    /// The segments of the flow. A mote knows how long they are; those of the other direction are
+    /// no longer.
     pub fn segments(&self, options: &NetworkOptions) -> Option<Segments> {
         let (from, next, peer) = match self.nodes {
             [.., next, from] if *from != 0 => (*from, *next, self.addrs[0]),

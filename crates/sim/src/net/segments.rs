@@ -48,9 +48,9 @@ impl Segments {
         }
     }
 
-    /// Payload and frames of a full segment, which the stack cuts so that it fills no frame more than
-    /// its setting says: where the usual header would take one more, the header is shorter, or the
-    /// payload, of a node that compresses the headers of other connections only.
+    /// Payload and frames of a full segment, which the stack cuts so that it fills no frame more
+    /// than its setting says: where the usual header would take one more, the header is shorter, or
+    /// the payload, of a node that compresses the headers of other connections only.
     fn full(&self, world: &World<'_>) -> (usize, Vec<usize>) {
         let longest = self.payload_len(world);
         let usual = self.frame_lens(world, longest, Fields::Usual);

@@ -48,9 +48,9 @@ fn a_lone_request_is_no_slower_than_unpaced() {
     }
 }
 
-/// A source whose frames fail slows down, and may then send less often than a relay waits for the next frame
-/// before it passes one on. If the relay waited nevertheless, the source's frames would go on failing: a fifth
-/// of these runs stayed at 12.6 kb/s for good.
+/// A source whose frames fail slows down, and may then send less often than a relay waits for the
+/// next frame before it passes one on. If the relay waited nevertheless, the source's frames would
+/// go on failing: a fifth of these runs stayed at 12.6 kb/s for good.
 #[test]
 fn a_source_that_was_slow_gets_its_pace_back() {
     let runs = runs(

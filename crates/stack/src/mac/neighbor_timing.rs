@@ -159,9 +159,10 @@ impl NeighborTiming {
     /// Whether the next frame that goes on to this neighbour is likely to come in time to fire the
     /// one before it, if that promises it.
     ///
-    /// A source that slows down because its frames fail may have a pace longer than [`FLUSH_AFTER`].
-    /// Each of its frames then waits here in vain, and goes on just before the next one leaves the
-    /// source. The two disturb each other, so that the source stays slow, at half of its goodput.
+    /// A source that slows down because its frames fail may have a pace longer than
+    /// [`FLUSH_AFTER`]. Each of its frames then waits here in vain, and goes on just before the
+    /// next one leaves the source. The two disturb each other, so that the source stays slow, at
+    /// half of its goodput.
     pub(super) const fn keeps_promises(&self) -> bool {
         self.broken < BROKEN_MAX
     }
@@ -351,8 +352,8 @@ mod tests {
         assert_eq!(next, Some(Duration::from_millis(30)));
     }
 
-    /// A frame waits for the next one unless the last eight that were promised came too late. What was
-    /// not promised may come at any time.
+    /// A frame waits for the next one unless the last eight that were promised came too late. What
+    /// was not promised may come at any time.
     #[test]
     fn promises_are_relied_on_while_they_are_kept() {
         let mut timing = NeighborTiming::NONE;

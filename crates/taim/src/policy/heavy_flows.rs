@@ -9,9 +9,9 @@
 //! flow that rests for half of the time, with all its data acknowledged, is light however much it
 //! moves: it gets all that it needs. A flow that falls silent keeps its class for [`CLAIM`],
 //! because a starving flow shows nothing but timeouts. A flow that never rests and sends full
-//! segments wants more, and is heavy however little it moves. Beside its class, a flow may be silent: for
-//! half of the time its answer is awaited longer than the mesh takes ([`HeavyFlows::note_late`]).
-//! Source: Motet's own.
+//! segments wants more, and is heavy however little it moves. Beside its class, a flow may be
+//! silent: for half of the time its answer is awaited longer than the mesh takes
+//! ([`HeavyFlows::note_late`]). Source: Motet's own.
 
 use motet::time::{Duration, Instant};
 
@@ -150,8 +150,8 @@ impl Load {
         moves > 0 && moves * LIGHT_PART >= most && !self.rests()
     }
 
-    /// Whether the flow is held back by the mesh, and not by what its sender has to send: it streams
-    /// on and on without a rest, in full segments but for an eighth of the bytes.
+    /// Whether the flow is held back by the mesh, and not by what its sender has to send: it
+    /// streams on and on without a rest, in full segments but for an eighth of the bytes.
     fn is_insatiable(&self) -> bool {
         let (moves, is_steady) = (self.moves(), self.heard.count_ones() >= HEARD_MIN);
         moves > 0 && is_steady && self.partial.sum() * LIGHT_PART <= moves && !self.rests()

@@ -18,10 +18,10 @@ fn measured(text: &str) -> Vec<[f64; 2]> {
     runs.iter().filter_map(of_run).collect()
 }
 
-/// A radio that backs off by itself does so with the standard's exponent, whatever the MAC has. Between
-/// motes that compress headers for the border router only, segments are shorter; between others, with
-/// the header that most segments have, they would take one frame more. And of long backoffs chance
-/// spares much, even in a thousand frames.
+/// A radio that backs off by itself does so with the standard's exponent, whatever the MAC has.
+/// Between motes that compress headers for the border router only, segments are shorter; between
+/// others, with the header that most segments have, they would take one frame more. And of long
+/// backoffs chance spares much, even in a thousand frames.
 #[test]
 fn runs_that_exceeded_a_bound_do_not() {
     for text in [
