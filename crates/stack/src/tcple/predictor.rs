@@ -152,13 +152,14 @@ impl Predictor {
 
     /// Updates the learning rate; `along`: the product of this gradient and the last one.
     fn adapt(&mut self, along: i64) {
-        let square = self.gradient_square;
+        let mut square = self.gradient_square;
         // At most some 5 times the square, since both gradients are in the average.
-        let amount = along.unsigned_abs().min(square * 8);
+        let mut amount = along.unsigned_abs().min(square * 8);
         // Links without errors have gradients of a millionth: their quotient is as exact as any.
-        let shift = square.leading_zeros().saturating_sub(3);
-        let divisor = (square << shift) >> FACTOR_PLACES;
-        let Some(change) = (amount << shift).checked_div(divisor) else {
+        while square > 0 && square < SQUARE_LEAST {
+            (square, amount) = (square << 4, amount << 4);
+        }
+        let Some(change) = amount.checked_div(square >> FACTOR_PLACES) else {
             return;
         };
         let change = change * META.0 / META.1;
@@ -176,8 +177,8 @@ const fn inputs_of(rate: Fixed, rssi: i8) -> [Fixed; EACH] {
     let rssi = if rssi < RSSI_MAX { rssi } else { RSSI_MAX } as Fixed;
     [
         rate,
-        (rssi - RSSI_MIDDLE) * ONE / RSSI_SCALE,
-        (rssi - SENSITIVITY) * ONE / SNR_SCALE,
+        times((rssi - RSSI_MIDDLE) << (PLACES - 4), RSSI_UNIT),
+        times((rssi - SENSITIVITY) << (PLACES - 5), SNR_UNIT),
     ]
 }
 
@@ -273,6 +274,10 @@ const META: (u64, u64) = (4, 5);
 const FACTOR_ONE: u64 = 1 << FACTOR_PLACES;
 const FACTOR_PLACES: u32 = 28;
 
+/// A square is made at least this before it divides, so that its quotient is exact to 28 bits;
+/// eight times as much still fits 64 bits.
+const SQUARE_LEAST: u64 = 1 << (2 * FACTOR_PLACES);
+
 /// Beyond such a score the chance is 0 or 1.
 const SCORE_MAX: i64 = 20 * ONE as i64;
 
@@ -288,11 +293,11 @@ const POWER: [Fixed; 6] = [
 ];
 
 /// Scales of inputs: the middle of strengths at which receivers work, and a receiver's sensitivity
-/// (nRF52840 at 1 Mb/s, product specification §6.20.15), dBm; and how many dB are one.
+/// (nRF52840 at 1 Mb/s, product specification §6.20.15), dBm; and how much 16 dB and 32 dB are.
 const RSSI_MIDDLE: Fixed = -70;
-const RSSI_SCALE: Fixed = 20;
+const RSSI_UNIT: Fixed = fixed(16.0 / 20.0);
 const SENSITIVITY: Fixed = -95;
-const SNR_SCALE: Fixed = 40;
+const SNR_UNIT: Fixed = fixed(32.0 / 40.0);
 
 /// The strongest signal that a controller may report, dBm (Core Specification, Vol 4 Part E,
 /// §7.5.4).
