@@ -245,7 +245,7 @@ impl Controller {
             {
                 tell(Event::Rssi {
                     handle: Handle(u16::from_le_bytes([*low, *high])),
-                    rssi: rssi.cast_signed(),
+                    rssi: Some(rssi.cast_signed()).filter(|rssi| *rssi != NO_RSSI),
                 });
             }
         }
@@ -410,6 +410,9 @@ const UNKNOWN_COMMAND: u8 = 0x01;
 
 /// The code of the event Command Complete.
 const COMMAND_COMPLETE: u8 = 0x0e;
+
+/// A signal strength that is not available (Core Specification, Vol 4 Part E, §7.5.4).
+const NO_RSSI: i8 = 127;
 
 #[cfg(test)]
 #[path = "tests/controller.rs"]

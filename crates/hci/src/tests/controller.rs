@@ -191,6 +191,34 @@ fn commands_and_their_answers_pass() {
 }
 
 #[test]
+fn a_signal_strength_that_is_not_available_is_none() {
+    let known = Played {
+        commands: 0xff,
+        ..PLAYED
+    };
+    let (place, thread) = play(known, |mut stream| {
+        for rssi in [0xc4, 127] {
+            let mut asked = [0; 6];
+            stream.read_exact(&mut asked).unwrap();
+            assert_eq!(asked, [1, 5, 0x14, 2, 1, 0]);
+            let answer = [4, 0x0e, 7, 1, 5, 0x14, 0, 1, 0, rssi];
+            stream.write_all(&answer).unwrap();
+        }
+    });
+    let mut controller = start(&place).unwrap();
+    for rssi in ["Some(-60)", "None"] {
+        let handle = Handle(1);
+        controller
+            .command(Action::ReadRssi { handle }, &[])
+            .unwrap();
+        let (all, _) = told(&mut controller, 2);
+        let event = format!("Rssi {{ handle: Handle(1), rssi: {rssi} }}");
+        assert_eq!(all, ["Answered { status: 0 }", &event]);
+    }
+    thread.join().unwrap();
+}
+
+#[test]
 fn a_command_that_it_does_not_know_is_refused_here() {
     let (place, thread) = play(PLAYED, |mut stream| {
         let mut rest = Vec::new();

@@ -345,7 +345,7 @@ impl Air {
         let status = self.carry_out(device, action, bytes, now);
         self.report(device, Report::Plain(Event::Answered { status }));
         if let Action::ReadRssi { handle } = action {
-            let rssi = self.rssi_of((device, handle), now);
+            let rssi = Some(self.rssi_of((device, handle), now));
             self.report(device, Report::Plain(Event::Rssi { handle, rssi }));
         }
     }

@@ -90,7 +90,7 @@ pub struct Advertisement<'a> {
     pub from: DeviceAddr,
     /// Whether the advertisement is connectable (ADV_IND).
     pub is_connectable: bool,
-    /// Received signal strength of the advertisement, dBm.
+    /// Received signal strength of the advertisement, dBm; 127: not available.
     pub rssi: i8,
     /// Advertising data: a list of length, type and value.
     pub data: &'a [u8],
@@ -201,8 +201,9 @@ pub enum Event<'a> {
     Rssi {
         /// The connection that was measured.
         handle: Handle,
-        /// Received signal strength on the connection, dBm.
-        rssi: i8,
+        /// Received signal strength on the connection, dBm; `None`: not available, which HCI writes
+        /// as 127.
+        rssi: Option<i8>,
     },
     /// A vendor's report on a connection event.
     Report(EventReport),

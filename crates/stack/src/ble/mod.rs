@@ -227,7 +227,7 @@ impl<'m> Host<'m> {
             Event::Completed { handle, packets } => self.on_completed(handle, packets),
             Event::Rssi { handle, rssi } => {
                 if let Some(connection) = self.connection(handle) {
-                    connection.rssi = Some(rssi);
+                    connection.rssi = rssi;
                 }
             }
             Event::Report(report) => self.pace.on_report(&report),

@@ -26,7 +26,7 @@ use crate::storage::packet_queue::PacketQueue;
 use crate::storage::whole::Whole;
 use crate::time::{Deadlines, Instant};
 use crate::wire::cursor::copy;
-use crate::wire::icmpv6::View;
+use crate::wire::icmpv6::MessageView;
 use crate::wire::ipv6::Header;
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::{LinkAddr, tcphc};
@@ -361,7 +361,7 @@ impl<'m> Ble<'m> {
 
     pub(super) fn on_discovery(
         &mut self,
-        (header, message): (&Header, &View<'_>),
+        (header, message): (&Header, &MessageView<'_>),
         ingress: &Ingress,
         ip: &mut Ip<'_>,
         now: Instant,

@@ -10,7 +10,7 @@ use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::storage::whole::Whole;
 use crate::time::{Deadlines, Instant};
-use crate::wire::icmpv6::View;
+use crate::wire::icmpv6::MessageView;
 use crate::wire::ipv6::Header;
 
 /// A link over Bluetooth LE needs the feature `ble`: there is no value of this type.
@@ -49,7 +49,7 @@ impl<'m> Ble<'m> {
 
     pub(super) fn on_discovery(
         &mut self,
-        _: (&Header, &View<'_>),
+        _: (&Header, &MessageView<'_>),
         _: &Ingress,
         _: &mut Ip<'_>,
         _: Instant,

@@ -111,7 +111,9 @@ impl<'m> Ble<'m> {
         };
         match event {
             Event::Data { .. } => side.event_over = None,
-            Event::Rssi { rssi, .. } => side.pace.on_rssi(*rssi),
+            Event::Rssi {
+                rssi: Some(rssi), ..
+            } => side.pace.on_rssi(*rssi),
             Event::Report(report) => {
                 side.event_over = Some(now);
                 let is_due = side.pace.on_event(report.good, report.bad);

@@ -13,7 +13,7 @@ use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::storage::whole::Whole;
 use crate::time::{Deadlines, Instant};
-use crate::wire::icmpv6::View;
+use crate::wire::icmpv6::MessageView;
 use crate::wire::ipv6::Header;
 
 /// A link over an IEEE 802.15.4 radio needs the feature `mesh`: there is no value of this type.
@@ -111,7 +111,7 @@ impl<'m> Mesh<'m> {
 
     pub(super) fn on_discovery(
         &mut self,
-        _: (&Header, &View<'_>),
+        _: (&Header, &MessageView<'_>),
         _: &Ingress,
         _: &mut Ip<'_>,
         _: Instant,

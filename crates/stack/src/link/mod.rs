@@ -77,7 +77,7 @@ use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::storage::whole::Whole;
 use crate::time::{Deadlines, Instant};
-use crate::wire::icmpv6::View;
+use crate::wire::icmpv6::MessageView;
 use crate::wire::ipv6::Header;
 pub(crate) use mesh::Budget;
 #[cfg(feature = "tcp-small")]
@@ -315,7 +315,7 @@ impl<'m> Link<'m> {
     /// Why the message changed nothing.
     pub(crate) fn on_discovery(
         &mut self,
-        (header, message): (&Header, &View<'_>),
+        (header, message): (&Header, &MessageView<'_>),
         ingress: &Ingress,
         ip: &mut Ip<'_>,
         now: Instant,

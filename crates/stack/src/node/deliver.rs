@@ -10,7 +10,7 @@ use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, ndp};
 use crate::limits::IS_RELAY;
 use crate::link::{Arrival, Class, Event, Hop, Link, Scratch};
 use crate::time::Instant;
-use crate::wire::icmpv6::{self, View, kind};
+use crate::wire::icmpv6::{self, MessageView, kind};
 use crate::wire::ipv6::{self, Header, next_header};
 use crate::wire::{route_form, tcp, udp};
 
@@ -250,7 +250,7 @@ impl<'m> Node<'m> {
         if !icmpv6::is_checksum_valid(&header.src, &header.dst, bytes) {
             return drop(ip::PacketDrop::BadIcmp);
         }
-        let Ok(message) = View::parse(bytes) else {
+        let Ok(message) = MessageView::parse(bytes) else {
             return drop(ip::PacketDrop::BadIcmp);
         };
         let id = ingress.interface;
@@ -283,7 +283,7 @@ impl<'m> Node<'m> {
         &mut self,
         id: InterfaceId,
         header: &Header,
-        request: &View<'_>,
+        request: &MessageView<'_>,
     ) -> Result<(), Disposition> {
         let no_route = Err(Disposition::Drop(ip::PacketDrop::NoRoute));
         let Some(hop) = self.next_hop(&header.src, id) else {
@@ -293,7 +293,7 @@ impl<'m> Node<'m> {
             return no_route;
         };
         let reply = icmp::echo_reply(
-            (request.word(), request.rest),
+            (request.first_word(), request.rest),
             header.src,
             src,
             self.ip.hop_limit(),

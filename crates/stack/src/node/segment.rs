@@ -17,7 +17,7 @@ use crate::random::Rng;
 use crate::remote::Remote;
 use crate::tcp::{self, Endpoints, IcmpError, IncomingSegment, PlannedHeader, Reachability};
 use crate::time::Instant;
-use crate::wire::icmpv6::{View, kind, unreachable};
+use crate::wire::icmpv6::{MessageView, kind, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
 use crate::wire::tcp::{HEADER_LEN_MAX, NEXT_HEADER};
 
@@ -246,7 +246,7 @@ impl<'m> Node<'m> {
     pub(super) fn on_icmp_error(
         &mut self,
         id: InterfaceId,
-        message: &View<'_>,
+        message: &MessageView<'_>,
         now: Instant,
     ) -> Result<(), Disposition> {
         let ignored = Disposition::Drop(ip::PacketDrop::IgnoredIcmp);
@@ -338,12 +338,12 @@ impl ConnectError {
 speaks!(ConnectError, Self::Tcp(error) => error);
 
 /// The error that a message reports about a packet that did not arrive, and the packet.
-fn reported<'a>(message: &View<'a>) -> Option<(IcmpError, &'a [u8])> {
+fn reported<'a>(message: &MessageView<'a>) -> Option<(IcmpError, &'a [u8])> {
     let error = match (message.kind, message.code) {
         (kind::UNREACHABLE, unreachable::PROHIBITED | unreachable::PORT) => IcmpError::Hard,
         // Only "unknown next header" means that the peer has no TCP at all.
         (kind::PARAMETER, 1) => IcmpError::Hard,
-        (kind::TOO_BIG, _) => IcmpError::PacketTooBig(u32::from_be_bytes(message.word())),
+        (kind::TOO_BIG, _) => IcmpError::PacketTooBig(u32::from_be_bytes(message.first_word())),
         (kind::UNREACHABLE, unreachable::NO_ROUTE | unreachable::ADDRESS) => IcmpError::Disrupted,
         (kind::UNREACHABLE | kind::PARAMETER | kind::TIME_EXCEEDED, _) => IcmpError::Soft,
         _ => return None,

@@ -7,7 +7,7 @@ use super::Node;
 use crate::ip::{self, Disposition, InterfaceId, Ip, UNKNOWN_PROTOCOL};
 use crate::link::{Ask, Pulled};
 use crate::time::Instant;
-use crate::wire::icmpv6::View;
+use crate::wire::icmpv6::MessageView;
 use crate::wire::ipv6::Header;
 
 /// Stands for TCP in a build without it: no connections, no memory.
@@ -43,7 +43,7 @@ impl Node<'_> {
     pub(super) fn on_icmp_error(
         &mut self,
         _id: InterfaceId,
-        _message: &View<'_>,
+        _message: &MessageView<'_>,
         _now: Instant,
     ) -> Result<(), Disposition> {
         Err(Disposition::Drop(ip::PacketDrop::IgnoredIcmp))

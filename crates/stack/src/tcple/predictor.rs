@@ -8,9 +8,9 @@
 //!
 //! Differs: the paper leaves open the first learning rate, its bounds and how an average of
 //! gradients fades; here 0.05, 0.0001 to 1, and 0.9. Weights start from what a thousand samples of
-//! links of all strengths teach. Numbers have 24 binary places: arithmetic of floating point would
-//! take 2.5 KB of a processor that has none. Sources: Performant TCP over BLE, §IV.B; Almeida, Langlois,
-//! Plakhov 1998 (the rate's rule).
+//! links of all strengths teach. Numbers have 24 binary places, or more where small ones count:
+//! arithmetic of floating point would take 2.5 KB of a processor that has none. Sources: Performant
+//! TCP over BLE, §IV.B; Almeida, Langlois, Plakhov 1998 (the rate's rule).
 
 /// A number with 24 binary places, between -128 and 128.
 pub(super) type Fixed = i32;
@@ -29,10 +29,11 @@ pub(crate) struct Predictor {
     rates: [Fixed; SEEN],
     /// The signal strength at each of them, dBm.
     rssi: [i8; SEEN],
-    /// The learning rate, with 30 binary places: it changes by small factors.
+    /// The learning rate, with [`LEARNING_PLACES`]: it changes by small factors.
     learning: u32,
-    last_gradient: [Fixed; INPUTS + 1],
-    /// With 40 binary places.
+    /// With [`CHANCE_PLACES`].
+    last_gradient: [i32; INPUTS + 1],
+    /// The average of the gradients' squares, as [`dot`] gives them.
     gradient_square: u64,
     /// Events since the last prediction, and packets with and without errors in them.
     events: u8,
@@ -67,7 +68,8 @@ impl Predictor {
     pub(super) fn on_event(&mut self, (good, bad): (u16, u16), rssi: i8) -> bool {
         let all = good.saturating_add(bad);
         let mut rate = self.rate();
-        if let Some(share) = (u64::from(bad) << PLACES).checked_div(all.into()) {
+        let bad_parts = (u64::from(bad) << PLACES) + u64::from(all / 2);
+        if let Some(share) = bad_parts.checked_div(all.into()) {
             rate = times(FADING, rate) + times(ONE - FADING, share as Fixed);
         }
         self.rates.rotate_right(1);
@@ -115,10 +117,12 @@ impl Predictor {
         inputs
     }
 
-    /// The sum of the weighted inputs: above zero, the next two events are rather bad.
+    /// The sum of the weighted inputs: above zero, the next two events are more likely bad than
+    /// good.
     fn score(&self, inputs: &Inputs) -> Fixed {
         let bias = self.weights.last().copied().unwrap_or(0);
-        let score = (dot(&self.weights, inputs.as_flattened()) >> 16) + i64::from(bias);
+        let sum = dot(&self.weights, inputs.as_flattened());
+        let score = rounded(sum, PLACES - DOT_LOSS) + i64::from(bias);
         score.clamp(-SCORE_MAX, SCORE_MAX) as Fixed
     }
 
@@ -126,82 +130,110 @@ impl Predictor {
     /// events after it were bad.
     fn learn(&mut self, is_bad: bool) {
         let inputs = self.inputs(PERIOD.into());
-        let label = if is_bad { ONE } else { 0 };
-        let error = label - chance(self.score(&inputs));
+        let score = self.score(&inputs);
+        let error = match is_bad {
+            true => chance(-score),
+            false => -chance(score),
+        };
         let mut gradient = [error; INPUTS + 1];
         for (part, input) in gradient.iter_mut().zip(inputs.as_flattened()) {
             *part = times(*part, *input);
         }
         let square = dot(&gradient, &gradient).unsigned_abs();
         self.gradient_square = (self.gradient_square * AVERAGING.0 + square) / AVERAGING.1;
-        let along = dot(&gradient, &self.last_gradient);
-        // With 16 binary places; at most some 5, since both gradients are in the average.
-        let change = (along.unsigned_abs() << 8).checked_div(self.gradient_square >> 8);
-        if let Some(change) = change {
-            let change = change.min(CHANGE_MAX) * META.0 / META.1;
-            let factor = match along < 0 {
-                true => FACTOR_ONE.saturating_sub(change).max(FACTOR_ONE / 2),
-                false => FACTOR_ONE + change,
-            };
-            let learning = u64::from(self.learning) * factor / FACTOR_ONE;
-            self.learning = learning.clamp(LEARNING_MIN, LEARNING_MAX) as u32;
-        }
-        let learning = (self.learning >> (LEARNING_PLACES - PLACES)) as Fixed;
+        self.adapt(dot(&gradient, &self.last_gradient));
         for (weight, part) in self.weights.iter_mut().zip(&gradient) {
-            *weight = weight.saturating_add(times(learning, *part));
+            let step = i64::from(self.learning) * i64::from(*part);
+            let step = rounded(step, LEARNING_PLACES + CHANCE_PLACES - PLACES);
+            *weight = weight.saturating_add(step as Fixed);
         }
         self.last_gradient = gradient;
+    }
+
+    /// Updates the learning rate; `along`: the product of this gradient and the last one.
+    fn adapt(&mut self, along: i64) {
+        let mut square = self.gradient_square;
+        // At most some 5 times the square, since both gradients are in the average.
+        let mut amount = along.unsigned_abs().min(square * 8);
+        // Links without errors have gradients of a millionth: their quotient is as exact as any.
+        while square > 0 && square < SQUARE_LEAST {
+            (square, amount) = (square << 4, amount << 4);
+        }
+        let Some(change) = amount.checked_div(square >> FACTOR_PLACES) else {
+            return;
+        };
+        let change = change * META.0 / META.1;
+        let factor = match along < 0 {
+            true => FACTOR_ONE.saturating_sub(change).max(FACTOR_ONE / 2),
+            false => FACTOR_ONE + change,
+        };
+        let learning = (u64::from(self.learning) * factor + FACTOR_ONE / 2) >> FACTOR_PLACES;
+        self.learning = learning.clamp(LEARNING_MIN, LEARNING_MAX) as u32;
     }
 }
 
 /// The inputs that an event gives: the average error rate, and the signal strength over two levels.
 const fn inputs_of(rate: Fixed, rssi: i8) -> [Fixed; EACH] {
-    let rssi = rssi as Fixed;
+    let rssi = if rssi < RSSI_MAX { rssi } else { RSSI_MAX } as Fixed;
     [
         rate,
-        (rssi - RSSI_MIDDLE) * RSSI_UNIT,
-        (rssi - SENSITIVITY) * SNR_UNIT,
+        times((rssi - RSSI_MIDDLE) << (PLACES - 4), RSSI_UNIT),
+        times((rssi - SENSITIVITY) << (PLACES - 5), SNR_UNIT),
     ]
 }
 
-/// The product of two numbers.
+/// The product of two numbers, of which the second has 24 binary places: as many as the first has.
 // Not inlined: it has several callers, and one copy saves flash.
 #[inline(never)]
-const fn times(a: Fixed, b: Fixed) -> Fixed {
-    let product = a as i64 * b as i64;
-    ((product + (1 << (PLACES - 1))) >> PLACES) as Fixed
+const fn times(a: i32, b: Fixed) -> i32 {
+    rounded(a as i64 * b as i64, PLACES) as i32
 }
 
-/// The sum of the products, with 40 binary places.
+/// A number with `places` fewer.
+const fn rounded(value: i64, places: u32) -> i64 {
+    (value + (1 << (places - 1))) >> places
+}
+
+/// The sum of the products, with [`DOT_LOSS`] fewer places than both numbers have together.
 // Not inlined: it has several callers, and one copy saves flash.
 #[inline(never)]
-fn dot(a: &[Fixed], b: &[Fixed]) -> i64 {
+fn dot(a: &[i32], b: &[i32]) -> i64 {
     let products = a.iter().zip(b).map(|(a, b)| i64::from(*a) * i64::from(*b));
-    products.map(|product| product >> 8).sum()
+    products.map(|product| rounded(product, DOT_LOSS)).sum()
 }
 
-/// The chance that events are bad: the logistic function of their score.
-fn chance(score: Fixed) -> Fixed {
+/// The chance that events are bad, with [`CHANCE_PLACES`]: the logistic function of their score.
+fn chance(score: Fixed) -> i32 {
     let binary = times(score.abs(), LOG2_E);
     let fraction = binary & (ONE - 1);
     let power = POWER
         .iter()
         .rev()
         .fold(0, |sum, term| times(sum, fraction) + term);
-    let small = power >> (binary >> PLACES);
-    let inverse = (ONE + small).unsigned_abs();
-    let rather = (1_u64 << (2 * PLACES)).checked_div(inverse.into());
-    let rather = rather.unwrap_or_default() as Fixed;
+    let small = (power << (CHANCE_PLACES - PLACES)) >> (binary >> PLACES);
+    let inverse = u64::from((CERTAIN + small).unsigned_abs());
+    let larger = ((1 << (2 * CHANCE_PLACES)) + inverse / 2).checked_div(inverse);
+    let larger = larger.unwrap_or_default() as i32;
     match score < 0 {
-        true => ONE - rather,
-        false => rather,
+        true => CERTAIN - larger,
+        false => larger,
     }
 }
 
 /// A constant as a number with 24 binary places.
 const fn fixed(value: f64) -> Fixed {
-    (value * ONE as f64) as Fixed
+    let half = if value < 0.0 { -0.5 } else { 0.5 };
+    (value * ONE as f64 + half) as Fixed
 }
+
+/// Binary places of chances and gradients, more than those of other numbers: on a link without
+/// errors a chance is a millionth. Gradients are below 5, since no input is above that.
+const CHANCE_PLACES: u32 = 28;
+const CERTAIN: i32 = 1 << CHANCE_PLACES;
+
+/// Places that a product loses in a sum, so that 64 bits hold ten times the sum of the squares of a
+/// gradient, at most 300.
+const DOT_LOSS: u32 = 4;
 
 /// Events that are looked back at (M), and inputs of each.
 const LOOKBACK: usize = 10;
@@ -227,7 +259,7 @@ const PERIOD: u8 = 2;
 const FADING: Fixed = fixed(0.6);
 
 /// The learning rate at first, and its bounds: 0.05, 0.0001 and 1.
-const LEARNING_PLACES: u32 = 30;
+const LEARNING_PLACES: u32 = 31;
 const LEARNING_FIRST: u32 = (1 << LEARNING_PLACES) / 20;
 const LEARNING_MIN: u64 = (1 << LEARNING_PLACES) / 10_000;
 const LEARNING_MAX: u64 = 1 << LEARNING_PLACES;
@@ -238,9 +270,13 @@ const AVERAGING: (u64, u64) = (9, 10);
 /// The learning rate of the learning rate: 0.8.
 const META: (u64, u64) = (4, 5);
 
-/// A factor of 1 for the learning rate, and the most by which one sample changes it.
-const FACTOR_ONE: u64 = 1 << 16;
-const CHANGE_MAX: u64 = 16 * FACTOR_ONE;
+/// A factor of 1 for the learning rate.
+const FACTOR_ONE: u64 = 1 << FACTOR_PLACES;
+const FACTOR_PLACES: u32 = 28;
+
+/// A square is made at least this before it divides, so that its quotient is exact to 28 bits;
+/// eight times as much still fits 64 bits.
+const SQUARE_LEAST: u64 = 1 << (2 * FACTOR_PLACES);
 
 /// Beyond such a score the chance is 0 or 1.
 const SCORE_MAX: i64 = 20 * ONE as i64;
@@ -257,11 +293,15 @@ const POWER: [Fixed; 6] = [
 ];
 
 /// Scales of inputs: the middle of strengths at which receivers work, and a receiver's sensitivity
-/// (nRF52840 at 1 Mb/s, product specification §6.20.15), dBm; and how much one dB is.
+/// (nRF52840 at 1 Mb/s, product specification §6.20.15), dBm; and how much 16 dB and 32 dB are.
 const RSSI_MIDDLE: Fixed = -70;
-const RSSI_UNIT: Fixed = ONE / 20;
+const RSSI_UNIT: Fixed = fixed(16.0 / 20.0);
 const SENSITIVITY: Fixed = -95;
-const SNR_UNIT: Fixed = ONE / 40;
+const SNR_UNIT: Fixed = fixed(32.0 / 40.0);
+
+/// The strongest signal that a controller may report, dBm (Core Specification, Vol 4 Part E,
+/// §7.5.4).
+const RSSI_MAX: i8 = 20;
 
 /// Weights after a training of a thousand samples; the test `weights_are_what_training_gives`
 /// computes them.

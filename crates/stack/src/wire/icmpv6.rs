@@ -208,7 +208,7 @@ impl From<Malformed> for ParseError {
 
 /// A message whose fields stay where they are: a node reads a few of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View<'a> {
+pub(crate) struct MessageView<'a> {
     /// ICMPv6 type.
     pub(crate) kind: u8,
     /// ICMPv6 code, defined by the type.
@@ -219,7 +219,7 @@ pub(crate) struct View<'a> {
     pub(crate) rest: &'a [u8],
 }
 
-impl<'a> View<'a> {
+impl<'a> MessageView<'a> {
     /// As [`Message::parse`].
     pub(crate) fn parse(message: &'a [u8]) -> Result<Self, ParseError> {
         let mut r = Reader::new(message);
@@ -227,9 +227,7 @@ impl<'a> View<'a> {
         if matches!(kind, kind::ECHO_REQUEST..=kind::REDIRECT) && code != 0 {
             return Err(ParseError::Code);
         }
-        // Only links over radios discover neighbours.
-        let is_ndp =
-            cfg!(feature = "mesh") && matches!(kind, kind::ROUTER_SOLICITATION..=kind::REDIRECT);
+        let is_ndp = is_ndp(kind);
         let len = match kind {
             kind::UNREACHABLE..=kind::PARAMETER | kind::ECHO_REQUEST | kind::ECHO_REPLY => 4,
             _ if !is_ndp => 0,
@@ -252,19 +250,19 @@ impl<'a> View<'a> {
     }
 
     /// The word behind the checksum; zeros where the type has none.
-    pub(crate) fn word(&self) -> [u8; 4] {
+    pub(crate) fn first_word(&self) -> [u8; 4] {
         self.fixed.first_chunk().copied().unwrap_or_default()
     }
 
     /// The flags of an advertisement of a neighbour.
     fn flags(&self) -> u8 {
-        let [flags, ..] = self.word();
+        let [flags, ..] = self.first_word();
         flags
     }
 
     /// How long the sender of a router advertisement is a default router, seconds.
     pub(crate) fn router_lifetime_s(&self) -> u16 {
-        let [_, _, high, low] = self.word();
+        let [_, _, high, low] = self.first_word();
         u16::from_be_bytes([high, low])
     }
 
@@ -274,13 +272,16 @@ impl<'a> View<'a> {
         Ipv6Addr::from(target.copied().unwrap_or_default())
     }
 
-    /// The options of a message of neighbour discovery.
+    /// The options of a message of neighbour discovery; of another one, none.
     pub(crate) const fn options(&self) -> NdpOptions<'a> {
-        NdpOptions(self.rest)
+        match is_ndp(self.kind) {
+            true => NdpOptions(self.rest),
+            false => NdpOptions(&[]),
+        }
     }
 
     fn echo(&self) -> Echo<'a> {
-        let [a, b, c, d] = self.word();
+        let [a, b, c, d] = self.first_word();
         Echo {
             identifier: u16::from_be_bytes([a, b]),
             sequence: u16::from_be_bytes([c, d]),
@@ -296,19 +297,16 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`ParseError`].
     pub fn parse(message: &'a [u8]) -> Result<Self, ParseError> {
-        let view = View::parse(message)?;
-        let View { kind, code, .. } = view;
-        let word = u32::from_be_bytes(view.word());
+        let view = MessageView::parse(message)?;
+        let MessageView { kind, code, .. } = view;
+        let word = u32::from_be_bytes(view.first_word());
         Ok(match kind {
             kind::UNREACHABLE | kind::TOO_BIG | kind::TIME_EXCEEDED | kind::PARAMETER => {
                 Self::parse_error(kind, code, word, view.rest)
             }
             kind::ECHO_REQUEST => Self::EchoRequest(view.echo()),
             kind::ECHO_REPLY => Self::EchoReply(view.echo()),
-            // Only links over radios discover neighbours.
-            kind::ROUTER_SOLICITATION..=kind::REDIRECT if cfg!(feature = "mesh") => {
-                Self::ndp(&view)
-            }
+            _ if is_ndp(kind) => Self::ndp(&view),
             _ => Self::Other {
                 kind,
                 code,
@@ -333,12 +331,12 @@ impl<'a> Message<'a> {
         }
     }
 
-    fn ndp(view: &View<'a>) -> Self {
+    fn ndp(view: &MessageView<'a>) -> Self {
         let options = view.options();
         match view.kind {
             kind::ROUTER_SOLICITATION => Self::RouterSolicitation { options },
             kind::ROUTER_ADVERTISEMENT => {
-                let [hop_limit, flags, _, _] = view.word();
+                let [hop_limit, flags, _, _] = view.first_word();
                 let word_at = |at| view.fixed.get(at..).and_then(<[u8]>::first_chunk);
                 let number_at = |at| word_at(at).map_or(0, |word| u32::from_be_bytes(*word));
                 Self::RouterAdvertisement(RouterAdvertisement {
@@ -457,6 +455,12 @@ fn emit_ndp(
         w.put(&addr.octets())?;
     }
     w.put(options.as_bytes())
+}
+
+/// Whether a message of this type is read as one of neighbour discovery. Only links over radios
+/// discover neighbours.
+const fn is_ndp(kind: u8) -> bool {
+    cfg!(feature = "mesh") && matches!(kind, kind::ROUTER_SOLICITATION..=kind::REDIRECT)
 }
 
 /// Whether a message of this type reports an error: never answered by an error.
@@ -603,6 +607,30 @@ mod tests {
         ];
         for (name, bytes, reason) in cases {
             assert_eq!(Message::parse(&bytes), Err(reason), "{name}");
+        }
+    }
+
+    /// What follows the fields of other messages is no list of options: its lengths are not
+    /// checked.
+    #[test]
+    fn only_neighbour_discovery_has_options() {
+        let rest = [1, 1, 0, 0, 0, 0, 0, 0];
+        for (kind, fields) in [
+            (kind::TOO_BIG, 4),
+            (kind::ECHO_REQUEST, 4),
+            (kind::ROUTER_SOLICITATION, 4),
+            (kind::ROUTER_ADVERTISEMENT, 12),
+            (kind::REDIRECT, 36),
+            (kind::RPL, 0),
+        ] {
+            // A build without links over radios reads no fields of neighbour discovery.
+            let has_fields = kind < kind::ROUTER_SOLICITATION || is_ndp(kind);
+            let fields = vec![0; if has_fields { fields } else { 0 }];
+            let message = [&[kind, 0, 0, 0][..], &fields, &rest].concat();
+            let view = MessageView::parse(&message).unwrap();
+            assert_eq!(view.rest, rest, "{kind}");
+            let options = if is_ndp(kind) { &rest[..] } else { &[] };
+            assert_eq!(view.options().as_bytes(), options, "{kind}");
         }
     }
 

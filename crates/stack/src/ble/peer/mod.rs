@@ -264,7 +264,8 @@ impl Connection {
         self.timing
     }
 
-    /// Received signal strength, dBm, as the controller read it last.
+    /// Received signal strength, dBm, as the controller read it last; `None`: it has not, or the
+    /// strength was not available.
     pub const fn rssi(&self) -> Option<i8> {
         self.rssi
     }

@@ -21,7 +21,7 @@ use core::net::Ipv6Addr;
 use super::learn::{Digest, is_before, prefix_of};
 use super::{
     Discovery, Draft, HAS_BORDER, OVERRIDE, PART_LEASE, ROUTER, ROUTER_CAPABILITIES, Received,
-    SOLICITED, capabilities,
+    SOLICITED, capabilities, must_fit,
 };
 use crate::ip::ndp::Advertised;
 use crate::ip::neighbor_cache::IS_ROUTER;
@@ -30,7 +30,7 @@ use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::{Duration, Instant};
-use crate::wire::icmpv6::View;
+use crate::wire::icmpv6::MessageView;
 use crate::wire::icmpv6::kind::{NEIGHBOR_ADVERTISEMENT, ROUTER_ADVERTISEMENT};
 use crate::wire::ndp::{
     BorderRouter, LowpanContext, PREFIX_HEAD, PrefixInformation, emit_link_addr, emit_mtu,
@@ -39,11 +39,11 @@ use crate::wire::ndp::{
 use crate::wire::tcphc;
 
 /// Longest advertisement: header, prefix, MTU, link address and every context in long form; the
-/// offer to restore TCP headers; where registrations are kept, border router and capabilities.
+/// offer to restore TCP headers; capabilities; where RPL forms the mesh, the border router.
 pub(super) const OPTIONS_LEN_MAX: usize = match IS_ROUTER {
     true => {
         let offer = if tcphc::IS_SUPPORTED { 16 } else { 0 };
-        32 + 8 + 16 + 24 * CONTEXTS_MAX + offer + if HAS_BORDER { 24 + 8 } else { 0 }
+        32 + 8 + 16 + 24 * CONTEXTS_MAX + offer + 8 + if HAS_BORDER { 24 } else { 0 }
     }
     false => LIST_LEN_MAX,
 };
@@ -174,7 +174,11 @@ impl Discovery<'_> {
 
     /// Notes a multicast advertisement of another router: it counts as an answer if its contents
     /// are the same as this node's.
-    pub(super) fn hear_answer(&mut self, advertisement: &View<'_>, border: Option<&BorderRouter>) {
+    pub(super) fn hear_answer(
+        &mut self,
+        advertisement: &MessageView<'_>,
+        border: Option<&BorderRouter>,
+    ) {
         let had = self.prefix();
         let is_older = match (border, &self.border) {
             (Some(heard), Some(known)) => is_before(heard.version, known.version),
@@ -249,10 +253,9 @@ impl Discovery<'_> {
         let [high, low] = (seconds.min(u32::from(u16::MAX)) as u16).to_be_bytes();
         let mut packet = Draft::new();
         let mut w = packet.writer();
-        // The options fit by construction, so none is left out.
-        let _ = w.put(&[ROUTER_ADVERTISEMENT, 0, 0, 0, ip.hop_limit(), 0, high, low]);
-        let _ = w.put(&[0; 8]);
-        let _ = emit_link_addr(&mut w, kind::SOURCE_LINK_ADDR, self.source);
+        must_fit(w.put(&[ROUTER_ADVERTISEMENT, 0, 0, 0, ip.hop_limit(), 0, high, low]));
+        must_fit(w.put(&[0; 8]));
+        must_fit(emit_link_addr(&mut w, kind::SOURCE_LINK_ADDR, self.source));
         // Options with a lifetime of zero would withdraw the prefix and the contexts.
         if seconds > 0 {
             let prefix = PrefixInformation {
@@ -264,7 +267,7 @@ impl Discovery<'_> {
                 preferred_lifetime_s: seconds,
                 prefix: advertised.prefix,
             };
-            let _ = prefix.emit(&mut w, PREFIX_HEAD);
+            must_fit(prefix.emit(&mut w, PREFIX_HEAD));
             for (id, context) in self.contexts.iter() {
                 let context = LowpanContext {
                     id,
@@ -273,19 +276,19 @@ impl Discovery<'_> {
                     lifetime_min: minutes(seconds),
                     prefix: context.prefix(),
                 };
-                let _ = context.emit(&mut w);
+                must_fit(context.emit(&mut w));
             }
             if let Some(border) = self.border.filter(|_| HAS_BORDER) {
-                let _ = border.emit(&mut w);
+                must_fit(border.emit(&mut w));
             }
             if let Some(router) = self.offer() {
-                let _ = emit_restores_tcp(&mut w, &router);
+                must_fit(emit_restores_tcp(&mut w, &router));
             }
         }
         self.offer.tell(self.offer(), to.is_multicast());
-        let _ = emit_mtu(&mut w, IPV6_MTU_MIN as u32);
+        must_fit(emit_mtu(&mut w, IPV6_MTU_MIN as u32));
         if self.takes_registrations() {
-            let _ = w.put(&capabilities(ROUTER_CAPABILITIES));
+            must_fit(w.put(&capabilities(ROUTER_CAPABILITIES)));
         }
         let len = w.written();
         self.send(queue, ip, &to, len, &mut packet);
@@ -308,7 +311,7 @@ impl Discovery<'_> {
         let flags = router | solicited | OVERRIDE;
         let mut packet = Draft::new();
         let mut w = packet.about(NEIGHBOR_ADVERTISEMENT, flags, &target);
-        let _ = emit_link_addr(&mut w, kind::TARGET_LINK_ADDR, self.source);
+        must_fit(emit_link_addr(&mut w, kind::TARGET_LINK_ADDR, self.source));
         let len = w.written();
         self.send(queue, ip, to, len, &mut packet);
     }
@@ -343,6 +346,8 @@ fn minutes(seconds: u32) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "border")]
+    use super::super::Settings;
     use super::*;
     use std::vec::Vec;
 
@@ -369,6 +374,45 @@ mod tests {
     }
 
     const AIR: Duration = Duration::from_millis(10);
+
+    /// Where an option did not fit, it would be left out.
+    #[test]
+    #[cfg(feature = "border")]
+    fn the_longest_advertisement_fits() {
+        let advertised = Advertised {
+            prefix: Ipv6Addr::new(0xfd00, 0, 0, 9, 0, 0, 0, 0),
+            lifetime: Advertised::LIFETIME,
+        };
+        let settings = Settings {
+            source: crate::wire::LinkAddr::Extended(ASKER),
+            eui64: ASKER,
+            solicits: false,
+            registers: true,
+            router: None,
+            advertised: Some(advertised),
+        };
+        let registrations = std::vec![ip::Registration::EMPTY; 2].leak();
+        let mut discovery = Discovery::new(settings, registrations);
+        let mut queue = PacketQueue::new(std::vec![0; 4_096].leak());
+        let mut ip = Ip::new(ip::Config::default(), std::vec![None; 2].leak());
+        let (now, mut rng) = (Instant::ORIGIN, Rng::from_seed([1, 2]));
+        discovery.offer_own();
+        for id in 0..CONTEXTS_MAX {
+            discovery
+                .contexts
+                .set(id as u8, advertised.prefix, 128, true);
+        }
+        discovery.start(ip::InterfaceId(0), &mut queue, &mut ip, now, &mut rng);
+        let mut bytes = [0; 1_000];
+        let len = queue.peek(&mut bytes);
+        let message = MessageView::parse(&bytes[crate::wire::ipv6::HEADER_LEN..len]).unwrap();
+        let options: Vec<_> = message.options().bodies().map(|(kind, _)| kind).collect();
+        let contexts = options.iter().filter(|it| **it == kind::CONTEXT);
+        assert_eq!(contexts.count(), CONTEXTS_MAX);
+        assert_eq!(options.last(), Some(&super::super::CAPABILITIES));
+        let others = 4 + usize::from(tcphc::IS_SUPPORTED) + usize::from(HAS_BORDER);
+        assert_eq!(options.len(), CONTEXTS_MAX + others);
+    }
 
     #[test]
     fn who_asks_for_the_third_time_in_a_row_is_answered_alone() {

@@ -11,7 +11,7 @@ use crate::ip::{self, Address, Iid, Ip, Neighbour, NextHop, PacketDrop, Prefix};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::{Duration, Instant};
-use crate::wire::icmpv6::View;
+use crate::wire::icmpv6::MessageView;
 #[cfg(feature = "rpl")]
 use crate::wire::ndp::PrefixBytes;
 use crate::wire::ndp::{
@@ -30,7 +30,7 @@ impl Discovery<'_> {
     pub(super) fn on_advertisement(
         &mut self,
         (addr, neighbour): (Ipv6Addr, Iid),
-        (advertisement, to_one): (View<'_>, bool),
+        (advertisement, to_one): (MessageView<'_>, bool),
         queue: &mut PacketQueue<'_>,
         ip: &mut Ip<'_>,
         now: Instant,
@@ -120,7 +120,7 @@ impl Discovery<'_> {
     }
 
     /// Takes contexts, and the border router that they come from; returns whether any is new.
-    fn learn_contexts(&mut self, advertisement: &View<'_>) -> bool {
+    fn learn_contexts(&mut self, advertisement: &MessageView<'_>) -> bool {
         let mut changed = false;
         for (kind, body) in advertisement.options().bodies() {
             match kind {
@@ -223,7 +223,7 @@ impl Discovery<'_> {
     }
 
     /// A number for the change that an advertisement would make here; `None`: it changes nothing.
-    fn change(&self, advertisement: &View<'_>, summary: &Summary) -> Option<u32> {
+    fn change(&self, advertisement: &MessageView<'_>, summary: &Summary) -> Option<u32> {
         let had = self.prefix();
         let prefix = match self.has_led_prefix {
             false => prefix_of(had, advertisement),
@@ -305,7 +305,7 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(advertisement: &View<'_>) -> Self {
+    fn of(advertisement: &MessageView<'_>) -> Self {
         let mut summary = Self {
             lease: Duration::ZERO,
             border: None,
@@ -348,7 +348,10 @@ impl Summary {
 
 /// The prefix to have after an advertisement: that which the link has if it is among
 /// several.
-pub(super) fn prefix_of(had: Option<&Ipv6Addr>, advertisement: &View<'_>) -> Option<Ipv6Addr> {
+pub(super) fn prefix_of(
+    had: Option<&Ipv6Addr>,
+    advertisement: &MessageView<'_>,
+) -> Option<Ipv6Addr> {
     let mut prefix = had.copied();
     let mut confirmed = false;
     for (kind, body) in advertisement.options().bodies() {
@@ -431,7 +434,7 @@ mod tests {
         });
         let mut bytes = [0; 80];
         let len = message.emit(&mut bytes).unwrap();
-        let advertisement = View::parse(&bytes[..len]).unwrap();
+        let advertisement = MessageView::parse(&bytes[..len]).unwrap();
         let from = (ip::link_local(PARENT), PARENT);
         discovery.on_advertisement(from, (advertisement, true), queue, ip, NOW, rng)
     }

@@ -40,8 +40,8 @@ use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::{Allowance, Duration, Instant, earliest};
 use crate::wire::LinkAddr;
-use crate::wire::cursor::Writer;
-use crate::wire::icmpv6::{View, kind};
+use crate::wire::cursor::{Full, Writer};
+use crate::wire::icmpv6::{MessageView, kind};
 use crate::wire::ipv6;
 use crate::wire::ndp::{self, BorderRouter, emit_link_addr};
 use crate::wire::same;
@@ -136,7 +136,7 @@ pub(super) struct Settings {
 #[derive(Clone, Copy)]
 pub(super) struct Received<'a> {
     pub(super) header: &'a ipv6::Header,
-    pub(super) message: &'a View<'a>,
+    pub(super) message: &'a MessageView<'a>,
     pub(super) ingress: &'a Ingress,
     /// Whether the neighbour that sent it acknowledges frames.
     pub(super) is_trusted: bool,
@@ -411,11 +411,14 @@ impl<'m> Discovery<'m> {
     fn solicit(&self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: Ipv6Addr) {
         let mut packet = Draft::new();
         let mut w = packet.writer();
-        // What this node writes fits by construction, here as in the other messages.
-        let _ = w.put(&[kind::ROUTER_SOLICITATION, 0, 0, 0, 0, 0, 0, 0]);
-        let _ = emit_link_addr(&mut w, ndp::kind::SOURCE_LINK_ADDR, self.source);
+        must_fit(w.put(&[kind::ROUTER_SOLICITATION, 0, 0, 0, 0, 0, 0, 0]));
+        must_fit(emit_link_addr(
+            &mut w,
+            ndp::kind::SOURCE_LINK_ADDR,
+            self.source,
+        ));
         if self.registers {
-            let _ = w.put(&capabilities(KNOWS_EARO));
+            must_fit(w.put(&capabilities(KNOWS_EARO)));
         }
         let len = w.written();
         self.send(queue, ip, &to, len, &mut packet);
@@ -476,8 +479,8 @@ impl Draft {
     /// Writes the beginning of a solicitation or advertisement of `target`, up to its options.
     fn about(&mut self, kind: u8, flags: u8, target: &Ipv6Addr) -> Writer<'_> {
         let mut w = self.writer();
-        let _ = w.put(&[kind, 0, 0, 0, flags, 0, 0, 0]);
-        let _ = w.put(&target.octets());
+        must_fit(w.put(&[kind, 0, 0, 0, flags, 0, 0, 0]));
+        must_fit(w.put(&target.octets()));
         w
     }
 
@@ -490,6 +493,14 @@ impl Draft {
             queue.push(packet, PacketMeta::own(Class::Control).to_bits());
         }
     }
+}
+
+/// Takes the outcome of writing a part of a message, which fits its [`Draft`] by construction.
+fn must_fit(written: Result<(), Full>) {
+    debug_assert!(
+        written.is_ok(),
+        "a draft has room for each part of each message"
+    );
 }
 
 /// The capability option (6CIO, RFC 7400 §3.4) with these flags.
@@ -505,3 +516,18 @@ const ROUTER_CAPABILITIES: u8 = 0x10 | 0x04 | KNOWS_EARO;
 const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "a draft has room")]
+    fn a_part_that_does_not_fit_is_noticed() {
+        let mut draft = Draft::new();
+        let mut w = draft.writer();
+        must_fit(w.put(&[0; 16 + OPTIONS_LEN_MAX]));
+        must_fit(w.put(&capabilities(0)));
+    }
+}

@@ -145,7 +145,7 @@ mod tests {
     use crate::ip::{self, Ingress, InterfaceId, Neighbour};
     use crate::random::Rng;
     use crate::wire::cursor::Writer;
-    use crate::wire::icmpv6::{Message, RouterAdvertisement, View};
+    use crate::wire::icmpv6::{Message, MessageView, RouterAdvertisement};
     use crate::wire::ipv6;
     use crate::wire::ndp::{NdpOption, NdpOptions, PrefixInformation};
     use core::net::Ipv6Addr;
@@ -227,7 +227,7 @@ mod tests {
             });
             let mut bytes = [0; 160];
             let len = message.emit(&mut bytes).unwrap();
-            let message = View::parse(&bytes[..len]).unwrap();
+            let message = MessageView::parse(&bytes[..len]).unwrap();
             let header = ipv6::Header {
                 traffic_class: ipv6::TrafficClass(0),
                 flow_label: 0,

@@ -9,7 +9,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::{Discovery, Draft, OVERRIDE, ROUTER, Received, SOLICITED};
+use super::{Discovery, Draft, OVERRIDE, ROUTER, Received, SOLICITED, must_fit};
 use crate::ip::neighbor_cache::{IS_ROUTER, Request};
 use crate::ip::registering_node::{LIFETIME_MIN, Outcome};
 use crate::ip::{self, Iid, Ip, Neighbour, PacketDrop, Prefix, RegistrationRefusal};
@@ -195,7 +195,7 @@ impl Discovery<'_> {
         let mut packet = Draft::new();
         let flags = ROUTER | SOLICITED | OVERRIDE;
         let mut w = packet.about(NEIGHBOR_ADVERTISEMENT, flags, &target);
-        let _ = answer.emit(&mut w);
+        must_fit(answer.emit(&mut w));
         let len = w.written();
         self.send(queue, ip, &to, len, &mut packet);
     }
@@ -268,8 +268,8 @@ impl Discovery<'_> {
         };
         let mut packet = Draft::new();
         let mut w = packet.about(NEIGHBOR_SOLICITATION, 0, &target);
-        let _ = emit_link_addr(&mut w, kind::SOURCE_LINK_ADDR, self.source);
-        let _ = request.emit(&mut w);
+        must_fit(emit_link_addr(&mut w, kind::SOURCE_LINK_ADDR, self.source));
+        must_fit(request.emit(&mut w));
         let len = w.written();
         packet.send(queue, src, router, len);
     }

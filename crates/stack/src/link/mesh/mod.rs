@@ -106,7 +106,7 @@ use crate::storage::whole::Whole;
 use crate::tcphc::Tcphc;
 use crate::time::{Deadlines, Instant};
 use crate::wire::LinkAddr;
-use crate::wire::icmpv6::{View, kind};
+use crate::wire::icmpv6::{MessageView, kind};
 use crate::wire::ipv6::Header;
 use config::MeshSettings;
 use deferred::DeferredFrame;
@@ -406,7 +406,7 @@ impl<'m> Mesh<'m> {
     #[inline(never)]
     pub(super) fn on_discovery(
         &mut self,
-        (header, message): (&Header, &View<'_>),
+        (header, message): (&Header, &MessageView<'_>),
         ingress: &Ingress,
         ip: &mut Ip<'_>,
         now: Instant,

@@ -18,7 +18,8 @@ use core::net::Ipv6Addr;
 use super::kind;
 use crate::wire::cursor::{Full, Writer};
 
-/// Prefix information (RFC 4861 §4.6.2; RFC 6275 §7.2 for the R flag).
+/// Prefix information (RFC 4861 §4.6.2; RFC 6275 §7.2 for the R flag), field by field: for callers
+/// that read or write an option. What a mote keeps is `PrefixBytes`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrefixInformation {
     /// Leading bits of `prefix` that are valid.
@@ -47,16 +48,21 @@ const ROUTER_ADDRESS: u8 = 0x20;
 impl PrefixInformation {
     pub(in crate::wire) fn parse(body: &[u8]) -> Option<Self> {
         let body: &PrefixBody = body.try_into().ok()?;
-        let [prefix_len, flags, _, _, _, _, d, e, f, g, ..] = *body;
-        (prefix_len <= 128).then_some(Self {
+        let information = Self::of(body.first_chunk()?, prefix_in(body));
+        (information.prefix_len <= 128).then_some(information)
+    }
+
+    const fn of(head: &[u8; HEAD_LEN], prefix: Ipv6Addr) -> Self {
+        let [prefix_len, flags, _, _, _, _, d, e, f, g] = *head;
+        Self {
             prefix_len,
             on_link: flags & ON_LINK != 0,
             autonomous: flags & AUTONOMOUS != 0,
             router_address: flags & ROUTER_ADDRESS != 0,
-            valid_lifetime_s: valid_lifetime_s(body),
+            valid_lifetime_s: valid_lifetime_s(head),
             preferred_lifetime_s: u32::from_be_bytes([d, e, f, g]),
-            prefix: prefix_in(body),
-        })
+            prefix,
+        }
     }
 
     /// Appends the option; `head`: its type and length.
@@ -78,10 +84,14 @@ impl PrefixInformation {
     }
 }
 
-/// The body of prefix information: what stands behind type and length.
+/// The body of prefix information as it came: what stands behind type and length, with reserved
+/// bits. A mote reads a field or two of it where it lies.
 pub(crate) type PrefixBody = [u8; PREFIX_LEN];
 
 const PREFIX_LEN: usize = 30;
+
+/// Bytes of a body up to its reserved word: length of the prefix, flags, both lifetimes.
+const HEAD_LEN: usize = 10;
 
 /// The body of prefix information, if nodes may form addresses from the prefix.
 pub(crate) fn usable_prefix(body: &[u8]) -> Option<&PrefixBody> {
@@ -111,12 +121,12 @@ pub(crate) const fn valid_lifetime_s(head: &[u8]) -> u32 {
     }
 }
 
-/// Prefix information as it lies in an option, without reserved bits: a mote hands it on as it is.
+/// Prefix information that a mote keeps and hands on: bytes of its option with reserved bits
+/// cleared. Its fields: [`Self::information`].
 #[cfg(feature = "rpl")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrefixBytes {
-    /// Length of the prefix, flags, both lifetimes.
-    head: [u8; 10],
+    head: [u8; HEAD_LEN],
     prefix: Ipv6Addr,
 }
 
@@ -126,7 +136,7 @@ impl PrefixBytes {
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(crate) fn of(body: &PrefixBody) -> Self {
-        let mut head = [0; 10];
+        let mut head = [0; HEAD_LEN];
         for ((to, from), mask) in head.iter_mut().zip(body).zip(DEFINED) {
             *to = from & mask;
         }
@@ -139,8 +149,13 @@ impl PrefixBytes {
         self.prefix
     }
 
+    /// Its fields: length, flags, lifetimes and prefix.
+    pub const fn information(&self) -> PrefixInformation {
+        PrefixInformation::of(&self.head, self.prefix)
+    }
+
     /// How long addresses of it are valid, seconds; all ones: for ever.
-    pub(crate) const fn valid_lifetime_s(&self) -> u32 {
+    pub const fn valid_lifetime_s(&self) -> u32 {
         valid_lifetime_s(&self.head)
     }
 
@@ -160,7 +175,7 @@ impl PrefixBytes {
 
 /// The bits of [`PrefixBytes::head`] that are defined.
 #[cfg(feature = "rpl")]
-const DEFINED: &[u8; 10] = &[0xff, 0xe0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+const DEFINED: &[u8; HEAD_LEN] = &[0xff, 0xe0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
 
 #[cfg(feature = "rpl")]
 impl From<PrefixInformation> for PrefixBytes {
