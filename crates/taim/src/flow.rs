@@ -6,10 +6,14 @@
 //! count as new. So neither SACK nor timestamps need be read. A segment whose numbers are too far
 //! from the others is treated as forged, unless several such segments follow one another.
 
+mod held;
+
 use std::collections::VecDeque;
 
 use motet::time::{Duration, Instant};
 use motet::wire::tcp::Flags;
+
+pub(crate) use held::{HeldPacket, Passing};
 
 use crate::flows::Span;
 use crate::meter::Meter;
@@ -81,28 +85,6 @@ struct Stream {
 /// Packets of one direction that are held, the first to leave first.
 #[derive(Debug, Default)]
 struct HeldPackets(VecDeque<HeldPacket>);
-
-/// A packet that is held.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HeldPacket {
-    pub(crate) id: PacketId,
-    /// Since when it is held.
-    pub(crate) since: Instant,
-    /// Segments in it: hardware may have merged some.
-    pub(crate) segments: u32,
-    /// Length of the packet, bytes.
-    pub(crate) len: u64,
-    /// The numbers that the other end sees when the packet is released.
-    passing: Passing,
-}
-
-/// The numbers that a segment's passing shows the end that it goes to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Passing {
-    /// Behind its last byte, where it carries any.
-    end: Option<u32>,
-    ack: Option<u32>,
-}
 
 /// The news of a segment about its flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -436,22 +418,6 @@ impl Flow {
             self.streams[direction as usize].restart(end, now);
         }
         is_news
-    }
-}
-
-impl HeldPacket {
-    /// The sequence number after its last byte, where it carries data.
-    pub(crate) const fn end(&self) -> Option<u32> {
-        self.passing.end
-    }
-}
-
-impl Passing {
-    pub(crate) fn of(segment: &Segment) -> Self {
-        Self {
-            end: (segment.payload_len > 0).then(|| segment.end()),
-            ack: segment.ack,
-        }
     }
 }
 

@@ -59,6 +59,7 @@ mod link_report;
 mod objective;
 mod probe;
 mod proven;
+mod receive;
 #[cfg(all(test, feature = "root"))]
 mod tests;
 mod trickle;
@@ -81,9 +82,8 @@ use trickle::Trickle;
 
 use crate::random::Rng;
 use crate::time::{Allowance, Duration, Instant, earliest};
-use crate::wire::cursor::Reader;
 use crate::wire::lollipop;
-use crate::wire::rpl::{Dao, DaoAck, Dio, Dis, ParseError, code, mode};
+use crate::wire::rpl::{Dao, mode};
 
 /// An action for the node; [`Rpl::poll`] returns one at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -321,56 +321,6 @@ impl<'m> Rpl<'m> {
         self.signal_dbm = dbm;
     }
 
-    /// Acts on the message with ICMPv6 code `code`, of which `body` is what follows the checksum.
-    /// `to_all`: it was sent to a multicast address.
-    ///
-    /// # Errors
-    /// Why it changed nothing; counted.
-    pub fn on_message<'a>(
-        &mut self,
-        from: Ipv6Addr,
-        to_all: bool,
-        (code, body): (u8, &'a [u8]),
-        now: Instant,
-        rng: &mut Rng,
-    ) -> Result<MessageOutcome<'a>, MessageDrop> {
-        let heard = self.act_on((&from, to_all), (code, Reader::new(body)), now, rng);
-        heard.inspect_err(|reason| self.count(*reason))
-    }
-
-    fn act_on<'a>(
-        &mut self,
-        (from, to_all): (&Ipv6Addr, bool),
-        (code, body): (u8, Reader<'a>),
-        now: Instant,
-        rng: &mut Rng,
-    ) -> Result<MessageOutcome<'a>, MessageDrop> {
-        let neighbour = Iid::of_addr(from);
-        match code {
-            code::DIS => {
-                let dis = Dis::parse(body)?;
-                check_neighbour(from)?;
-                self.on_dis(neighbour, to_all, &dis, now)?;
-            }
-            code::DIO => {
-                let dio = Dio::parse(body)?;
-                check_neighbour(from)?;
-                self.on_dio(neighbour, to_all, &dio, now, rng)?;
-            }
-            code::DAO if cfg!(feature = "root") => {
-                let dao = Dao::parse(body)?;
-                self.on_dao(&dao)?;
-                return Ok(MessageOutcome::Dao(dao));
-            }
-            code::DAO_ACK => {
-                let ack = DaoAck::parse(body)?;
-                self.on_dao_ack(from, &ack, now, rng)?;
-            }
-            code => return Err(ParseError::of_code(code).into()),
-        }
-        Ok(MessageOutcome::Done)
-    }
-
     /// A packet that `from` has sent up to this node has a sender rank that is not higher than this
     /// node's, or comes even from this node's own parent: one of the two nodes has outdated
     /// information. The neighbour gets a DIO at once. A parent that sends such a packet is given
@@ -566,14 +516,6 @@ impl<'m> Rpl<'m> {
     /// Messages dropped for `reason`, modulo 2^16; those that do not parse count as one reason.
     pub fn dropped(&self, reason: MessageDrop) -> u16 {
         self.drops.get(reason.index()).copied().unwrap_or_default()
-    }
-}
-
-/// DIS and DIO come from a link-local address (RFC 6550 §6.2, §6.3).
-fn check_neighbour(from: &Ipv6Addr) -> Result<(), MessageDrop> {
-    match is_link_local(from) {
-        true => Ok(()),
-        false => Err(MessageDrop::BadSource),
     }
 }
 

@@ -429,7 +429,8 @@ mod tests {
         assert_eq!(asked([9; 8]), ALL_NODES, "another one");
     }
 
-    /// A sleeping leaf once chose such a router, which acknowledged its frames and never reached it.
+    /// A sleeping leaf once chose such a router, which acknowledged its frames and never reached
+    /// it.
     #[test]
     fn a_router_that_cannot_serve_those_that_sleep_answers_last() {
         let mut rng = Rng::from_seed([8, 9]);
