@@ -134,6 +134,7 @@ pub(super) const KNOWN: [Known; 17] = [
         root: "crates/taim/src",
         files: &[
             "flow",
+            "flow::held",
             "flows",
             "policy",
             "policy::admission",
