@@ -29,7 +29,7 @@ use motet::time::{Duration, Instant, earliest};
 
 use super::HOLD_MAX;
 use super::answers::{Answers, FIRST_MAX};
-use super::heavy_flows::{HeavyFlows, Sign};
+use super::heavy_flows::{CLAIM, HeavyFlows, Sign};
 use super::share::{Share, WaitingFlow, patience};
 use super::turn::Turn;
 use crate::config::{Admission, Window};
@@ -528,10 +528,6 @@ const INSIDE_BYTES: u64 = 570;
 /// The window at the start; the size of segments bounds it.
 const WINDOW_FIRST: usize = 8;
 
-/// A flow keeps its claim for as long after it was heavy: a starving sender's timeouts may be a
-/// minute apart.
-const CLAIM: Duration = Duration::from_secs(120);
-
 /// What flows get in a pause of their contention that is shorter counts, too.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
@@ -628,22 +624,17 @@ mod tests {
         assert_eq!(gate.inside(), 0);
     }
 
-    /// What each of four flows counts as served with, at 30, 40 and 170 s. Flows 0 and 1 stream
-    /// from the beginning on, with `rates` bytes a second, flow 2 from 30 s on, flow 3 from 160 s
-    /// on, and before that with as little as `rates` says; from 30 s on those that stream move
-    /// 1,000 bytes a second each.
-    fn served(rates: [u32; 4]) -> [[u64; 4]; 3] {
+    /// What each of four flows counts as served with, at each of the seconds `at`. `bytes`: what a
+    /// flow moves in a second.
+    fn served(at: &[u64], bytes: impl Fn(usize, u64) -> u32) -> Vec<[u64; 4]> {
         let mut gate = Gate::auto();
         let start = Instant::ORIGIN + Duration::from_secs(1_000);
         let mut flows: Vec<_> = (0..4).map(|_| Flow::new(KEY, start)).collect();
         let mut seqs = [0_u32; 4];
         let mut seen = Vec::new();
-        for second in 0..=170 {
+        for second in 0..=at.iter().copied().max().unwrap_or(0) {
             for (place, flow) in flows.iter_mut().enumerate() {
-                let bytes = match (place, second) {
-                    (0..3, 30..) | (3, 160..) => 1_000,
-                    _ => rates[place],
-                };
+                let bytes = bytes(place, second);
                 if bytes > 0 {
                     let segment = up(seqs[place], bytes);
                     seqs[place] += bytes;
@@ -652,18 +643,24 @@ mod tests {
                     gate.on_segment(FlowId::at(place as u32), flow, &segment, &news, now);
                 }
             }
-            if [30, 40, 170].contains(&second) {
+            if at.contains(&second) {
                 seen.push([0, 1, 2, 3].map(|place| gate.share(FlowId::at(place)).served));
             }
         }
-        seen.try_into().expect("three times")
+        seen
     }
 
     /// A flow beside the border router once owed to those far away what it had had before there
     /// was a third one, and had a thirtieth of their share for ten minutes.
     #[test]
     fn nothing_is_owed_for_the_time_before_flows_contend() {
-        let [_, with, _] = served([9_000, 1_500, 0, 0]);
+        let seen = served(&[40], |place, second| match (place, second) {
+            (0, 0..30) => 9_000,
+            (1, 0..30) => 1_500,
+            (0..3, 30..) => 1_000,
+            _ => 0,
+        });
+        let with = seen[0];
         let (least, most) = (with[..3].iter().min(), with[..3].iter().max());
         assert!(least >= Some(&3_000), "{with:?}");
         let apart = most.zip(least).map(|(most, least)| most - least);
@@ -674,7 +671,12 @@ mod tests {
     /// it had as much as the others.
     #[test]
     fn a_flow_that_wanted_little_has_no_claim_to_what_it_left() {
-        let [_, with, then] = served([1_000, 1_000, 0, 20]);
+        let seen = served(&[40, 170], |place, second| match (place, second) {
+            (0 | 1, _) | (2, 30..) | (3, 160..) => 1_000,
+            (2, _) => 0,
+            _ => 20,
+        });
+        let (with, then) = (seen[0], seen[1]);
         assert!(with[3] < 2_000, "{with:?}");
         assert!(then[0] > 100_000 && then[3] + 3_000 > then[0], "{then:?}");
     }
@@ -682,24 +684,11 @@ mod tests {
     /// A flow that starves seems light for a while; it keeps its claim.
     #[test]
     fn a_flow_that_starves_keeps_its_claim() {
-        let mut gate = Gate::auto();
-        let start = Instant::ORIGIN + Duration::from_secs(1_000);
-        let mut flows: Vec<_> = (0..4).map(|_| Flow::new(KEY, start)).collect();
-        let mut seqs = [0_u32; 4];
-        for second in 0..100 {
-            for (place, flow) in flows.iter_mut().enumerate() {
-                let bytes = match (place, second) {
-                    (3, 20..80) => 20,
-                    _ => 1_000,
-                };
-                let segment = up(seqs[place], bytes);
-                seqs[place] += bytes;
-                let now = start + Duration::from_millis(second * 1_000 + place as u64);
-                let news = flow.on_segment(&segment, now);
-                gate.on_segment(FlowId::at(place as u32), flow, &segment, &news, now);
-            }
-        }
-        let [other, starved] = [0, 3].map(|place| gate.share(FlowId::at(place)).served);
+        let seen = served(&[99], |place, second| match (place, second) {
+            (3, 20..80) => 20,
+            _ => 1_000,
+        });
+        let [other, .., starved] = seen[0];
         assert!(starved + 50_000 < other, "{starved} {other}");
     }
 

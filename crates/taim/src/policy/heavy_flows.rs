@@ -391,7 +391,7 @@ impl HeavyFlows {
 
 /// A flow that was silent for longer does not count, and has no claim to what it left
 /// unused.
-const CLAIM: Duration = Duration::from_secs(120);
+pub(super) const CLAIM: Duration = Duration::from_secs(120);
 
 /// So few heavy flows share the air by themselves: nothing of theirs is held.
 const FEW: usize = 2;

@@ -12,9 +12,9 @@
 //! link that loses most long frames, only a frame that is tried again until it is acknowledged
 //! arrives. Where others solicit meanwhile, it goes to all.
 //!
-//! In a mesh of RPL only leaves solicit all routers, and most of them sleep. A router whose radio
-//! cannot say that something waits would never reach them: it answers the third solicitation at
-//! the earliest, when no other router has.
+//! In a mesh of RPL only leaves solicit all routers, and most of them sleep. A router with
+//! a radio that cannot announce waiting frames would never reach them: it answers the third
+//! solicitation at the earliest, when no other router has.
 
 use core::net::Ipv6Addr;
 
