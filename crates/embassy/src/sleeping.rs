@@ -4,7 +4,7 @@ use core::fmt;
 
 use motet::limits::MESH_PACKET_LEN_MAX;
 use motet::link::{Child, Indirect, IndirectConfig, Link};
-use motet::mac::{Pending, Policy, Sleep};
+use motet::mac::{Policy, Sleep};
 use motet::time::Instant;
 use static_cell::{ConstStaticCell, StaticCell};
 
@@ -126,7 +126,7 @@ impl<R: Radio> Runner<R> {
         config: IndirectConfig,
     ) -> Result<(), ServeError> {
         let radio = self.radio.capabilities();
-        if radio.auto_ack && radio.pending == Pending::None {
+        if !radio.says_pending() {
             return Err(ServeError::NoPending);
         }
         let mut state = self.stack.state();

@@ -3,7 +3,7 @@
 //! Left out: flows; a sleeping mote may have any flow.
 
 use motet::link::IndirectConfig;
-use motet::mac::{Pending, Policy, Sleep};
+use motet::mac::{Policy, Sleep};
 use motet::time::Duration;
 use toml::Table;
 
@@ -48,7 +48,7 @@ pub(super) fn apply(
             check(stack, tree.parent(n).and_then(|parent| stacks.get(parent)))?;
             let parent = tree.parent(n).and_then(|parent| network.nodes.get(parent));
             let radio = parent.map(|parent| parent.profile.capabilities);
-            if radio.is_some_and(|radio| radio.auto_ack && radio.pending == Pending::None) {
+            if radio.is_some_and(|radio| !radio.says_pending()) {
                 return Err(ScenarioError::new(format!(
                     "stack.sleep is \"{}\", but must be \"off\" where the parent's radio cannot say \
                      that something waits (telosb)",

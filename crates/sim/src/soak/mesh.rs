@@ -3,7 +3,7 @@
 use motet::ble::Phy;
 use motet::link::{Forwarding, IndirectConfig, Relaying};
 use motet::mac::poll::REST;
-use motet::mac::{Channels, Pending, Policy, Sleep};
+use motet::mac::{Channels, Policy, Sleep};
 use motet::tcphc;
 use motet::time::Duration;
 
@@ -186,7 +186,7 @@ fn put_to_sleep(options: &mut NetworkOptions, dice: &mut Dice) {
     let (priority, retries) = (dice.chance(0.8), dice.chance(0.8));
     for (n, node) in options.nodes.iter_mut().enumerate() {
         let radio = node.profile.capabilities;
-        if radio.auto_ack && radio.pending == Pending::None {
+        if !radio.says_pending() {
             return;
         }
         node.indirect = IndirectConfig {

@@ -255,8 +255,8 @@ impl RadioCapabilities {
 
     /// Whether an ACK can say that something waits for a neighbour that sleeps: the MAC's own ACKs
     /// can.
-    pub(crate) fn says_pending(&self) -> bool {
-        !self.auto_ack || self.pending != Pending::None
+    pub const fn says_pending(&self) -> bool {
+        !self.auto_ack || !matches!(self.pending, Pending::None)
     }
 
     /// Whether the backoffs and assessments are the radio's.
