@@ -48,6 +48,46 @@ fn a_lone_request_is_no_slower_than_unpaced() {
     }
 }
 
+/// A border router with two arms, whose motes do not hear each other: a download to the first mote
+/// of one arm, beside the flow `from` the second mote of the other, which does not hear the border
+/// router.
+fn beside_a_download(radio: &str, from: &str) -> Vec<RunResult> {
+    runs(&format!(
+        "duration_s = 120\nwarmup_s = 30\njoin_s = 400\nseeds = 4\n[topology]\npositions = \
+         [[0.0, 0.0], [18.0, 0.0], [-18.0, 0.0], [36.0, 0.0]]\njoining = \"rpl\"\n[path_loss]\n\
+         exponent = 4.0\n[radio]\nprofile = \"{radio}\"\n[[flow]]\nfrom = \"host\"\nto = 2\n\
+         [[flow]]\n{from}\n"
+    ))
+}
+
+/// Each frame of a mote that does not hear the border router fell into one of a download's: an
+/// upload had 0 kb/s of 102.
+#[test]
+fn a_download_leaves_room_for_an_upload_that_does_not_hear_it() {
+    for radio in ["nrf52840", "telosb"] {
+        for run in beside_a_download(radio, "from = 3") {
+            let [down, up] = [0, 1].map(|at| run.flows[at].goodput_kbps);
+            assert!(up > down / 12.0, "{radio}, {}: {down}, {up}", run.seed);
+        }
+    }
+}
+
+/// Nine of ten answers of such a mote were lost, in messages of one frame or two.
+#[test]
+fn a_download_leaves_room_for_answers() {
+    let request = "kind = \"request\"\ninterval_s = 5\nfrom = \"host\"\nto = 3";
+    for radio in ["nrf52840", "telosb"] {
+        let runs = beside_a_download(radio, request);
+        let delivered = runs.iter().map(|run| run.flows[1].delivered().unwrap());
+        let mean = delivered.sum::<f64>() / runs.len() as f64;
+        assert!(mean > 0.8, "{radio}: {mean}");
+        for run in &runs {
+            let kbps = run.flows[0].goodput_kbps;
+            assert!(kbps > 50.0, "{radio}, {}: {kbps}", run.seed);
+        }
+    }
+}
+
 /// A source whose frames fail slows down. Its frames may then come so far apart that the relay's
 /// wait for the next one ends before that comes. If the relay waited nevertheless, the source's
 /// frames would go on failing: a fifth of these runs stayed at 12.6 kb/s for good.

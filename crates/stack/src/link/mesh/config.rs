@@ -130,6 +130,12 @@ impl Pacing {
         }
     }
 
+    /// Whether there are motes that do not hear this node and send to its neighbours: whether it is
+    /// the border router, and has sent a packet over more than one hop.
+    pub(super) const fn has_hidden(&self) -> bool {
+        self.hops_up == 0 && self.hops_down > 1
+    }
+
     /// How long to hold frames to a neighbour that has just acknowledged one.
     pub(super) fn after(&self, is_router: bool) -> Duration {
         let ahead = self.hops(is_router).min(HOPS_IN_EARSHOT).saturating_sub(1);

@@ -74,6 +74,11 @@ mod thinning;
 mod thinning;
 #[cfg(feature = "thread")]
 mod thread;
+#[cfg(all(feature = "entry", feature = "pace"))]
+mod turns;
+#[cfg(not(all(feature = "entry", feature = "pace")))]
+#[path = "turns_absent.rs"]
+mod turns;
 
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, MeshConfig, Pacing, Relaying};
@@ -117,6 +122,8 @@ pub struct Mesh<'m> {
     settings: MeshSettings,
     /// The pace that a source has found for itself.
     pace_search: pace_search::PaceSearch,
+    /// When the border router leaves the air to others.
+    turns: turns::Turns,
     last_hops: last_hop::LastHops,
     mac: Mac<'m>,
     /// TCP header compression, where the network has it.
@@ -202,6 +209,7 @@ impl<'m> Mesh<'m> {
             },
             settings: MeshSettings::of(&config),
             pace_search: pace_search::PaceSearch::NEW,
+            turns: turns::Turns::NEW,
             last_hops: last_hop::LastHops::default(),
             mac,
             tcphc: None,

@@ -173,12 +173,33 @@ impl<'m> Mesh<'m> {
                     (self.settings).is_orderly(is_router, pace_of, outcome.to, now, &self.mac);
                 self.mac.note_flow(outcome.to, flow);
                 // The next attempt begins with its copy.
-                outcome.started + (pace - outcome.copied)
+                let until = outcome.started + (pace - outcome.copied);
+                match begins || is_router {
+                    true => until,
+                    false => until.max(self.rests_until(way, took, outcome.to, now)),
+                }
             }
         };
         if until > now {
             self.mac.pause(outcome.to, until, now);
         }
+    }
+
+    /// Until when a border router sends no fragment down, after one that `to` has taken.
+    fn rests_until(
+        &mut self,
+        (_, goes_further): (bool, bool),
+        took: ExchangeTimes,
+        to: LinkAddr,
+        now: Instant,
+    ) -> Instant {
+        // On a channel of its own the mote's frame meets none of the stream's.
+        let is_single = self.mac.config().channels.is_single();
+        if !is_single || !self.settings.pacing.has_hidden() {
+            return now;
+        }
+        let meets_others = self.mac.meets_fragments(to, now);
+        self.turns.after(took, goes_further, meets_others, now)
     }
 
     /// The time from the start of a frame of a flow to the start of the next one. The way of a
