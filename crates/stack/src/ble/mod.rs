@@ -32,7 +32,7 @@ pub use event::{
 pub(crate) use peer::ChannelKind;
 pub use peer::{Connection, Peer, PeerMemory};
 
-use crate::limits::IPV6_MTU_MIN;
+use crate::limits::{BLE_DATA_LEN_MAX, IPV6_MTU_MIN};
 use crate::time::{Duration, Instant, earliest};
 use gap::Gap;
 use pace::Pace;
@@ -426,7 +426,8 @@ impl<'m> Host<'m> {
         if !connection.may_go_on() {
             return None;
         }
-        let len_max = connection.packet_len_max(controller.packet_len);
+        let packet_len = u16::try_from(out.len()).unwrap_or(u16::MAX);
+        let len_max = connection.packet_len_max(controller.packet_len.min(packet_len));
         let (is_first, len) = connection.emit_data(outward, len_max, out).ok()?;
         connection.held += 1;
         let channel = connection.channel_mut(connection.outgoing.which());
@@ -468,6 +469,30 @@ impl<'m> Host<'m> {
         let connection = self.peers.get(at).and_then(Peer::connection);
         let dry_since = connection.and_then(|connection| connection.channels.ip.dry_since);
         dry_since.is_some_and(|since| now.since(since) >= STALLED_AFTER)
+    }
+
+    /// Lends memory for an outgoing SDU that no SDU is leaving from, and returns whose it is;
+    /// [`Self::give_outward`] ends the loan.
+    pub(crate) fn lend_outward(&mut self) -> Option<(usize, &'m mut [u8])> {
+        let is_idle = |peer: &Peer<'_>| {
+            let connection = peer.connection();
+            connection.is_none_or(|connection| connection.outgoing.is_idle())
+        };
+        let at = self.peers.iter().position(is_idle)?;
+        let memory = core::mem::take(&mut self.peers.get_mut(at)?.outward);
+        Some((at, memory))
+    }
+
+    /// Takes back what [`Self::lend_outward`] gave, `from` this place. The memory becomes that of
+    /// the place `to`, where no SDU is leaving either; the place `from` has that one's instead.
+    pub(crate) fn give_outward(&mut self, from: usize, to: usize, memory: &'m mut [u8]) {
+        let Some(peer) = self.peers.get_mut(to) else {
+            return;
+        };
+        let spare = core::mem::replace(&mut peer.outward, memory);
+        if let Some(peer) = self.peers.get_mut(from).filter(|_| from != to) {
+            peer.outward = spare;
+        }
     }
 
     /// Begins the SDU that lies in the memory of this peer, from `from` to `to`, on an open
@@ -573,7 +598,7 @@ impl Connection {
 
 /// The longest payload of a packet on the air before data length was spoken of, and ever, bytes.
 const PDU_LEN_MIN: u16 = 27;
-const PDU_LEN_MAX: u16 = 251;
+const PDU_LEN_MAX: u16 = BLE_DATA_LEN_MAX as u16;
 /// The time of a packet of the longest payload at 1 Mb/s, µs.
 const PDU_TIME_MAX_US: u16 = 2120;
 
