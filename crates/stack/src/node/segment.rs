@@ -56,6 +56,9 @@ impl<'m> Node<'m> {
         self.open(remote.into(), buffers, config, now)
     }
 
+    // Not inlined: its frame would lie below the work of the stack in the main loop of a device,
+    // 150 B of the call stack.
+    #[inline(never)]
     fn open(
         &mut self,
         mut remote: Remote,
