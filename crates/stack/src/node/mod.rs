@@ -268,6 +268,9 @@ impl<'m> Node<'m> {
     ///
     /// Where software acknowledges a frame, this only finds that out: the ACK is the first action
     /// that [`Self::poll_action`] returns, and the packet is processed after it.
+    // Not inlined, as `next_deadline`: in a device's main loop, their frames would lie below all work
+    // of the stack, 200 B of the call stack.
+    #[inline(never)]
     pub fn on_event(&mut self, id: InterfaceId, event: Event<'_>, now: Instant) {
         self.polled_at = None;
         // Most events of a radio bring nothing, and need no memory to unpack it in.
@@ -357,6 +360,7 @@ impl<'m> Node<'m> {
     }
 
     /// When [`Self::poll_action`] has something to do though no event came; `None`: never.
+    #[inline(never)]
     pub fn next_deadline(&self) -> Option<Instant> {
         // Work that was due at the last poll and is still pending waits for room, which an event
         // will make.
