@@ -26,6 +26,12 @@ impl Instant {
     #[cfg(feature = "leaves")]
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
+    /// This instant; `None` for the origin, which stands for none in state that is to be short.
+    #[cfg(feature = "sleepy")]
+    pub(crate) fn if_any(self) -> Option<Self> {
+        (self != Self::ORIGIN).then_some(self)
+    }
+
     /// The instant `us` microseconds after the origin.
     pub const fn from_micros(us: u64) -> Self {
         Self(us)
