@@ -27,7 +27,7 @@ impl Instant {
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
     /// This instant; `None` for the origin, which stands for none in state that is to be short.
-    #[cfg(feature = "sleepy")]
+    #[cfg(any(feature = "security", feature = "sleepy"))]
     pub(crate) fn if_any(self) -> Option<Self> {
         (self != Self::ORIGIN).then_some(self)
     }
