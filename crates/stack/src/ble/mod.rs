@@ -471,30 +471,6 @@ impl<'m> Host<'m> {
         dry_since.is_some_and(|since| now.since(since) >= STALLED_AFTER)
     }
 
-    /// Lends memory for an outgoing SDU that no SDU is leaving from, and returns whose it is;
-    /// [`Self::give_outward`] ends the loan.
-    pub(crate) fn lend_outward(&mut self) -> Option<(usize, &'m mut [u8])> {
-        let is_idle = |peer: &Peer<'_>| {
-            let connection = peer.connection();
-            connection.is_none_or(|connection| connection.outgoing.is_idle())
-        };
-        let at = self.peers.iter().position(is_idle)?;
-        let memory = core::mem::take(&mut self.peers.get_mut(at)?.outward);
-        Some((at, memory))
-    }
-
-    /// Takes back what [`Self::lend_outward`] gave, `from` this place. The memory becomes that of
-    /// the place `to`, where no SDU is leaving either; the place `from` has that one's instead.
-    pub(crate) fn give_outward(&mut self, from: usize, to: usize, memory: &'m mut [u8]) {
-        let Some(peer) = self.peers.get_mut(to) else {
-            return;
-        };
-        let spare = core::mem::replace(&mut peer.outward, memory);
-        if let Some(peer) = self.peers.get_mut(from).filter(|_| from != to) {
-            peer.outward = spare;
-        }
-    }
-
     /// Begins the SDU that lies in the memory of this peer, from `from` to `to`, on an open
     /// channel.
     pub(crate) fn begin(&mut self, at: usize, which: ChannelKind, from: u16, to: u16) {

@@ -435,7 +435,8 @@ impl<'m> Ble<'m> {
         false
     }
 
-    /// Begins the segment of `len` bytes that lies with the peer at `at`, or a filler if it has none.
+    /// Begins the segment of `len` bytes that lies with the peer at `at`, or a filler if it has
+    /// none.
     fn begin_one_prefetched(&mut self, at: usize, len: usize) -> bool {
         let Some(layer) = &mut self.tcple else {
             return false;

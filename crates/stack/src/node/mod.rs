@@ -268,8 +268,8 @@ impl<'m> Node<'m> {
     ///
     /// Where software acknowledges a frame, this only finds that out: the ACK is the first action
     /// that [`Self::poll_action`] returns, and the packet is processed after it.
-    // Not inlined, as `next_deadline`: in a device's main loop, their frames would lie below all work
-    // of the stack, 200 B of the call stack.
+    // Not inlined, as `next_deadline`: in a device's main loop, their frames would lie below all
+    // work of the stack, 200 B of the call stack.
     #[inline(never)]
     pub fn on_event(&mut self, id: InterfaceId, event: Event<'_>, now: Instant) {
         self.polled_at = None;

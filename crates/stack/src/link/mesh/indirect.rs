@@ -244,15 +244,9 @@ impl<'m> Indirect<'m> {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
+        let timeout = self.config.child_timeout;
         let children = self.children.iter().filter(|child| child.addr().is_some());
-        let ends = children.map(|child| {
-            let end = child.heard_at + self.config.child_timeout;
-            child
-                .awake_until
-                .if_any()
-                .map_or(end, |until| until.min(end))
-        });
-        ends.min()
+        children.map(|child| child.next_deadline(timeout)).min()
     }
 
     /// The child to send to next: one that listens, and for which something waits; the one after

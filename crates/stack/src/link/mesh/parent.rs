@@ -109,6 +109,13 @@ impl Child {
         self.awake_until != Instant::ORIGIN
     }
 
+    /// When its receiver goes off, or it has been silent for `timeout`.
+    pub(super) fn next_deadline(&self, timeout: Duration) -> Instant {
+        let end = self.heard_at + timeout;
+        let until = self.awake_until.if_any();
+        until.map_or(end, |until| until.min(end))
+    }
+
     /// Notes that the delivery of its first packet broke off.
     pub(super) const fn halt(&mut self, progress: Progress) {
         (self.is_halted, self.halt) = (true, progress);

@@ -1,5 +1,5 @@
-//! The time for which the heads of a neighbour's frames fire nothing, because somebody forges frames
-//! in its name.
+//! The time for which the heads of a neighbour's frames fire nothing, because somebody forges
+//! frames in its name.
 //!
 //! Place: part of [`Peer`](super::Peer). `muting_absent` stands in its place in a build without
 //! conditional transmission, the feature `cit`, where no head fires anything.
