@@ -27,6 +27,10 @@ pub const MESH_PACKET_LEN_MAX: usize = IPV6_MTU_MIN + ROUTING_LEN_MAX;
 /// IEEE 802.15.4 `aMaxPHYPacketSize`: PSDU bytes, FCS included.
 pub const PSDU_LEN_MAX: usize = 127;
 
+/// The longest payload of a data packet of Bluetooth LE, bytes (Bluetooth Core 5.4, Vol 6, Part B,
+/// §2.4).
+pub(crate) const BLE_DATA_LEN_MAX: usize = 251;
+
 /// Contexts a 6LoWPAN may define (RFC 6282 §3.1.2: four bits).
 pub const CONTEXTS_MAX: usize = 16;
 

@@ -6,11 +6,16 @@
 use core::ops::{Add, AddAssign, Sub};
 
 /// A point in time: microseconds since the driver's origin (usually boot).
+// Aligned as a processor of 32 bits loads it, word by word: an optional one takes 12 bytes instead
+// of 16, and structs with one end in less padding. It spares a mote with all parts 550 B of RAM.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(Rust, packed(4))]
 pub struct Instant(u64);
 
 /// A span of time in microseconds.
+// Aligned as [`Instant`] is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(Rust, packed(4))]
 pub struct Duration(u64);
 
 impl Instant {
@@ -20,6 +25,12 @@ impl Instant {
     /// An instant that never comes: stands for no deadline.
     #[cfg(feature = "leaves")]
     pub(crate) const NEVER: Self = Self(u64::MAX);
+
+    /// This instant; `None` for the origin, which stands for none in state that is to be short.
+    #[cfg(any(feature = "security", feature = "sleepy"))]
+    pub(crate) fn if_any(self) -> Option<Self> {
+        (self != Self::ORIGIN).then_some(self)
+    }
 
     /// The instant `us` microseconds after the origin.
     pub const fn from_micros(us: u64) -> Self {

@@ -32,7 +32,7 @@ pub use event::{
 pub(crate) use peer::ChannelKind;
 pub use peer::{Connection, Peer, PeerMemory};
 
-use crate::limits::IPV6_MTU_MIN;
+use crate::limits::{BLE_DATA_LEN_MAX, IPV6_MTU_MIN};
 use crate::time::{Duration, Instant, earliest};
 use gap::Gap;
 use pace::Pace;
@@ -426,7 +426,8 @@ impl<'m> Host<'m> {
         if !connection.may_go_on() {
             return None;
         }
-        let len_max = connection.packet_len_max(controller.packet_len);
+        let packet_len = u16::try_from(out.len()).unwrap_or(u16::MAX);
+        let len_max = connection.packet_len_max(controller.packet_len.min(packet_len));
         let (is_first, len) = connection.emit_data(outward, len_max, out).ok()?;
         connection.held += 1;
         let channel = connection.channel_mut(connection.outgoing.which());
@@ -573,7 +574,7 @@ impl Connection {
 
 /// The longest payload of a packet on the air before data length was spoken of, and ever, bytes.
 const PDU_LEN_MIN: u16 = 27;
-const PDU_LEN_MAX: u16 = 251;
+const PDU_LEN_MAX: u16 = BLE_DATA_LEN_MAX as u16;
 /// The time of a packet of the longest payload at 1 Mb/s, µs.
 const PDU_TIME_MAX_US: u16 = 2120;
 

@@ -27,7 +27,7 @@ use crate::storage::whole::Whole;
 use crate::time::{Deadlines, Instant};
 use crate::wire::cursor::copy;
 use crate::wire::icmpv6::MessageView;
-use crate::wire::ipv6::Header;
+use crate::wire::ipv6::{HEADER_LEN, Header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::{LinkAddr, tcphc};
 
@@ -179,14 +179,17 @@ impl<'m> Ble<'m> {
         LinkPair { src: dst, dst: src }
     }
 
-    /// Where the channel to a neighbour is.
     fn find(&self, neighbour: Neighbour) -> Option<usize> {
-        let Neighbour::One(iid) = neighbour else {
-            return None;
-        };
-        self.host
-            .find(|addr| LinkAddr::Device(addr.bytes).iid() == iid)
+        find(&self.host, neighbour)
     }
+}
+
+/// Where the channel to a neighbour is.
+fn find(host: &Host<'_>, neighbour: Neighbour) -> Option<usize> {
+    let Neighbour::One(iid) = neighbour else {
+        return None;
+    };
+    host.find(|addr| LinkAddr::Device(addr.bytes).iid() == iid)
 }
 
 impl<'m> Ble<'m> {
@@ -407,7 +410,8 @@ impl<'m> Ble<'m> {
     ) -> Option<ble::Action> {
         self.poll_tcple(now);
         self.discovery.poll(&mut self.queue, ip, now, rng);
-        self.distribute(ip, now, out);
+        self.distribute(ip, now);
+        self.distribute_flows(ip, now, out);
         match (0..self.host.peers.len()).any(|at| self.is_open(at)) {
             true => self.alone_since = None,
             false => _ = self.alone_since.get_or_insert(now),
@@ -416,7 +420,7 @@ impl<'m> Ble<'m> {
             if let Some(action) = self.host.poll_action(now, out) {
                 return Some(action);
             }
-            if !self.begin_packet(ip, &mut pull, now, out) {
+            if !self.begin_packet(ip, &mut pull, now) {
                 return None;
             }
         }
@@ -429,7 +433,6 @@ impl<'m> Ble<'m> {
         ip: &mut Ip<'_>,
         pull: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         now: Instant,
-        out: &mut [u8],
     ) -> bool {
         let count = self.host.peers.len();
         // As one that takes nothing: a connection that comes back soon finds what waits for it.
@@ -461,19 +464,27 @@ impl<'m> Ble<'m> {
         if !may_leave || !self.may_pull(now) {
             return false;
         }
-        let Some(pulled) = pull(ip, Ask::Any, out) else {
-            return self.begin_prefetched(ip, pull, out);
+        let Some((place, memory)) = self.host.lend_outward() else {
+            // A packet is on its way to each peer; one that has stalled may keep TCP waiting.
+            _ = pull(ip, Ask::Nothing, &mut [0; HEADER_LEN]);
+            return false;
         };
-        let packet = out.get(..pulled.len).unwrap_or_default();
-        match self.find(pulled.to) {
-            Some(at) if self.host.is_ready(at) => {
-                if let Some(peer) = self.host.peers.get_mut(at) {
-                    let len = copy(peer.outward, packet);
-                    self.begin(at, len, now);
-                }
+        let pulled = pull(ip, Ask::Any, memory);
+        let to = pulled.as_ref().and_then(|pulled| self.find(pulled.to));
+        let ready = to.filter(|at| self.host.is_ready(*at));
+        if let (Some(pulled), None) = (&pulled, ready) {
+            let packet = memory.get(..pulled.len).unwrap_or_default();
+            match to {
+                Some(at) => distribute::wait(&mut self.host, at, [packet, &[]], ip, now),
+                None => ip.counters.count(PacketDrop::NoRoute),
             }
-            Some(at) => self.wait(at, packet, ip, now),
-            None => ip.counters.count(PacketDrop::NoRoute),
+        }
+        self.host
+            .give_outward(place, ready.unwrap_or(place), memory);
+        match (pulled, ready) {
+            (None, _) => return self.begin_prefetched(ip, pull),
+            (Some(pulled), Some(at)) => self.begin(at, pulled.len, now),
+            (Some(_), None) => {}
         }
         true
     }
@@ -549,7 +560,7 @@ impl Ble<'_> {
         let head = head + self.tcple_header_len();
         let sdu = usize::from(self.host.sdu_len_max(at));
         let tcp = crate::wire::tcp::HEADER_LEN;
-        let in_packet = usize::from(MTU) - crate::wire::ipv6::HEADER_LEN;
+        let in_packet = usize::from(MTU) - HEADER_LEN;
         sdu.saturating_sub(head).min(in_packet).saturating_sub(tcp)
     }
 }

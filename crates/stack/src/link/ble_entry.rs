@@ -3,6 +3,7 @@
 //! Place: before the queue of each peer, beside `distribute`, which brings them there.
 
 use super::Ble;
+use super::distribute::bring;
 use crate::ble::MTU;
 use crate::ip::{Ip, Neighbour};
 use crate::link::FlowQueues;
@@ -82,7 +83,8 @@ impl<'m> Ble<'m> {
             flows.charge_packet(air(next.len), 1);
             flows.end_service();
             let packet = out.get(..next.len).unwrap_or_default();
-            self.bring(packet, ip, now);
+            let to = self.neighbour_of(packet, ip);
+            bring(&mut self.host, to, [packet, &[]], ip, now);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! about a segment, [`crate::tcple`] decides.
 
 use super::{Arrival, Ask, Ble, PLACES_MAX, Pulled, Scratch};
-use crate::ble::{ChannelKind, Connection, Event, GapRole, INWARD_LEN, Peer, Phy, SDU_HEADROOM};
+use crate::ble::{ChannelKind, Connection, Event, GapRole, INWARD_LEN, Phy, SDU_HEADROOM};
 use crate::ip::{Ip, Neighbour};
 use crate::link::LinkDrop;
 use crate::storage::whole::Whole;
@@ -409,7 +409,6 @@ impl<'m> Ble<'m> {
         &mut self,
         ip: &Ip<'_>,
         pull: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
-        out: &mut [u8],
     ) -> bool {
         for at in 0..self.host.peers.len() {
             if !self.host.has_tcple(at) || !self.host.is_ready(at) {
@@ -419,30 +418,33 @@ impl<'m> Ble<'m> {
             let held_len = self.host.held_len(at);
             let has_room = side.is_some_and(|side| side.prefetches.has_room(held_len));
             let held_len = if has_room { held_len } else { 0 };
-            let Some(addr) = self.host.peers.get(at).and_then(Peer::open) else {
+            let Some(peer) = self.host.peers.get_mut(at) else {
+                continue;
+            };
+            let Some(addr) = peer.open() else {
                 continue;
             };
             let to = Neighbour::One(LinkAddr::Device(addr.bytes).iid());
-            let Some(pulled) = pull(ip, Ask::Prefetch(to, held_len), out) else {
+            let Some(pulled) = pull(ip, Ask::Prefetch(to, held_len), peer.outward) else {
                 continue;
             };
-            let packet = out.get(..pulled.len).unwrap_or_default();
-            if self.begin_one_prefetched(at, packet) {
+            if self.begin_one_prefetched(at, pulled.len) {
                 return true;
             }
         }
         false
     }
 
-    /// Begins this segment, or a filler if it is none.
-    fn begin_one_prefetched(&mut self, at: usize, packet: &[u8]) -> bool {
+    /// Begins the segment of `len` bytes that lies with the peer at `at`, or a filler if it has
+    /// none.
+    fn begin_one_prefetched(&mut self, at: usize, len: usize) -> bool {
         let Some(layer) = &mut self.tcple else {
             return false;
         };
         let Some(side) = layer.sides.get_mut(at) else {
             return false;
         };
-        if packet.is_empty() {
+        if len == 0 {
             let may = side.prefetches.take_filler();
             if may {
                 layer.counters.fillers = layer.counters.fillers.wrapping_add(1);
@@ -450,12 +452,16 @@ impl<'m> Ble<'m> {
             }
             return may;
         }
-        let sdu = Segment::of(packet).and_then(|segment| side.prefetches.note(&segment));
-        let (Some(sdu), Some(peer)) = (sdu, self.host.peers.get_mut(at)) else {
+        let packet = self
+            .host
+            .peers
+            .get(at)
+            .and_then(|peer| peer.outward.get(..len));
+        let segment = packet.and_then(Segment::of);
+        let Some(sdu) = segment.and_then(|segment| side.prefetches.note(&segment)) else {
             return false;
         };
         layer.counters.prefetched = layer.counters.prefetched.wrapping_add(1);
-        let len = copy(peer.outward, packet);
         self.begin_tcple(at, len, sdu);
         true
     }

@@ -59,7 +59,6 @@ impl<'m> Ble<'m> {
         &mut self,
         _: &Ip<'_>,
         _: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
-        _: &mut [u8],
     ) -> bool {
         false
     }

@@ -95,7 +95,7 @@ pub(crate) enum Ask<'b, 'm> {
     )]
     Any,
     /// No segment: the link has no room, and TCP shall see what time it is.
-    #[cfg(feature = "cable")]
+    #[cfg(any(feature = "cable", feature = "ble"))]
     Nothing,
     /// A segment within what the link allows, where that differs from header to header.
     Within(

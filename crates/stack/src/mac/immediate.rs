@@ -109,7 +109,7 @@ impl Waiting {
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_millis(30);
 
 /// Whether this build has conditional transmission; a node without it pays nothing for it.
-const ENABLED: bool = cfg!(feature = "cit");
+pub(super) const ENABLED: bool = cfg!(feature = "cit");
 
 /// Frames that wait at one time: an arrival that fires none, because the radio was busy with
 /// a frame the other way, makes one more.

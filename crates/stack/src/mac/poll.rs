@@ -122,12 +122,12 @@ pub(super) struct Poll {
     is_child: bool,
     /// When the parent was asked last; `None`: not yet, so at once.
     asked_at: Option<Instant>,
-    /// Until when to listen for a frame that the parent has promised.
-    awake_until: Option<Instant>,
-    /// Until when to listen for an answer to all.
-    attentive_until: Option<Instant>,
+    /// Until when to listen for a frame that the parent has promised; the origin: for none.
+    awake_until: Instant,
+    /// Until when to listen for an answer to all; the origin: for none.
+    attentive_until: Instant,
     /// Until when the link waits for an answer to a question of its own.
-    solicited_until: Option<Instant>,
+    solicited_until: Instant,
     /// The frame that is waited for was promised by another one, not by an ACK.
     is_streaming: bool,
     /// The parent is to be asked again at once.
@@ -153,9 +153,9 @@ impl Poll {
         parent: None,
         is_child: false,
         asked_at: None,
-        awake_until: None,
-        attentive_until: None,
-        solicited_until: None,
+        awake_until: Instant::ORIGIN,
+        attentive_until: Instant::ORIGIN,
+        solicited_until: Instant::ORIGIN,
         is_streaming: false,
         is_hasty: false,
         interval: ADAPTIVE_MIN,
@@ -199,13 +199,12 @@ impl Poll {
     /// Whether the receiver is on though no frame is under way.
     /// `rests_alone`: not while it has no parent.
     pub(super) fn is_awake(&self, rests_alone: bool, now: Instant) -> bool {
-        let lasts = |until: Option<Instant>| until.is_some_and(|until| now < until);
         let is_on = match (&self.sleep, &self.parent) {
             (None, _) => true,
             (_, None) => !rests_alone,
             _ => !self.is_child && self.failures == 0,
         };
-        is_on || lasts(self.awake_until) || lasts(self.attentive_until)
+        is_on || now < self.awake_until.max(self.attentive_until)
     }
 
     /// Whether this node's own frames wait until it has listened for the promised ones; for no
@@ -213,7 +212,12 @@ impl Poll {
     pub(super) fn holds_back(&self, now: Instant) -> bool {
         let alternates = self.bond().is_some_and(|(sleep, _)| sleep.alternates);
         let is_recent = |asked_at: Instant| now < asked_at + HELD_BACK_MAX;
-        alternates && self.awake_until.is_some() && self.asked_at.is_some_and(is_recent)
+        alternates && self.is_promised() && self.asked_at.is_some_and(is_recent)
+    }
+
+    /// Whether the parent has promised a frame.
+    fn is_promised(&self) -> bool {
+        self.awake_until != Instant::ORIGIN
     }
 
     /// When the parent is asked next.
@@ -241,21 +245,23 @@ impl Poll {
             }
         };
         let soon = asked_at + SOLICITED_PACE;
-        let solicited = self.solicited_until.filter(|until| soon <= *until);
-        Some(solicited.map_or(at, |_| at.min(soon)))
+        Some(match soon <= self.solicited_until {
+            true => at.min(soon),
+            false => at,
+        })
     }
 
     /// Ends the waits that have lasted.
     fn expire(&mut self, now: Instant) {
-        if self.awake_until.is_some_and(|until| now >= until) {
-            self.awake_until = None;
+        if self.is_promised() && now >= self.awake_until {
+            self.awake_until = Instant::ORIGIN;
             self.counters.unanswered = self.counters.unanswered.wrapping_add(1);
             // Of what was under way the rest still waits; a parent that promises in vain is asked
             // no sooner than the policy has it.
             self.is_hasty = core::mem::take(&mut self.is_streaming);
         }
-        if self.attentive_until.is_some_and(|until| now >= until) {
-            self.attentive_until = None;
+        if now >= self.attentive_until {
+            self.attentive_until = Instant::ORIGIN;
         }
     }
 
@@ -287,7 +293,7 @@ impl Poll {
             self.counters.hits = self.counters.hits.wrapping_add(1);
             self.is_streaming = false;
             match is_request || rides {
-                true => self.awake_until = Some(now + timeout),
+                true => self.awake_until = now + timeout,
                 // The parent sends upon a request alone: to listen for it would be in vain.
                 false => self.is_hasty = true,
             }
@@ -325,7 +331,10 @@ impl Poll {
             self.asked_at = self.asked_at.map(|_| now);
         }
         self.is_streaming = pending && drained;
-        self.awake_until = self.is_streaming.then(|| now + timeout);
+        self.awake_until = match self.is_streaming {
+            true => now + timeout,
+            false => Instant::ORIGIN,
+        };
         self.is_hasty = pending && !drained;
     }
 }
@@ -360,18 +369,20 @@ impl Mac<'_> {
 
     /// The link has asked the parent something, and waits for its answer until then.
     pub(crate) fn solicit_until(&mut self, until: Instant) {
-        self.poll.solicited_until = Some(until);
+        self.poll.solicited_until = until;
     }
 
     /// The link has asked all neighbours something: the receiver stays on until then.
     pub(crate) fn listen_until(&mut self, until: Instant) {
-        self.poll.attentive_until = self.poll.sleep.map(|_| until);
+        self.poll.attentive_until = self.poll.sleep.map_or(Instant::ORIGIN, |_| until);
     }
 
     /// Ends the listening window if it would end by `until`: the answer has come.
     #[cfg(feature = "security")]
     pub(super) fn end_listening(&mut self, until: Instant) {
-        self.poll.attentive_until = self.poll.attentive_until.filter(|end| *end > until);
+        if self.poll.attentive_until <= until {
+            self.poll.attentive_until = Instant::ORIGIN;
+        }
     }
 
     /// The parent, and whether it has acknowledged the last request; once for each.
@@ -387,7 +398,7 @@ impl Mac<'_> {
             return;
         };
         let (alternates, parent) = (sleep.alternates, *parent);
-        if self.poll.asks_at().is_none_or(|at| now < at) || self.poll.awake_until.is_some() {
+        if self.poll.asks_at().is_none_or(|at| now < at) || self.poll.is_promised() {
             return;
         }
         if self.is_riding() {
@@ -443,13 +454,18 @@ impl Mac<'_> {
     /// When the parent is to be asked, or the receiver switched off.
     pub(super) fn poll_deadline(&self) -> Option<Instant> {
         if self.poll.bond().is_none() {
-            return self.poll.attentive_until;
+            return self.poll.attentive_until.if_any();
         }
-        let asks_at = match self.poll.awake_until.is_some() || self.is_requesting() {
+        let asks_at = match self.poll.is_promised() || self.is_requesting() {
             true => None,
             false => self.poll.asks_at(),
         };
-        let ends = earliest(self.poll.awake_until, self.poll.attentive_until);
+        let Poll {
+            awake_until,
+            attentive_until,
+            ..
+        } = self.poll;
+        let ends = earliest(awake_until.if_any(), attentive_until.if_any());
         earliest(asks_at, ends)
     }
 

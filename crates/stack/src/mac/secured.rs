@@ -22,6 +22,7 @@
 
 use super::acknowledge::Acknowledgment;
 use super::counters::FrameDrop;
+use super::immediate;
 use super::queue::{Class, Frame, Secret};
 use super::radio::RxMeta;
 use super::receive::Answer;
@@ -221,8 +222,9 @@ impl<'m> Mac<'m> {
             return;
         };
         security.rotate_if_due(now);
-        if let Some(from) = extended(self.waiting.fired_by())
-            .filter(|_| self.queue.get(self.waiting.slot).is_some())
+        if immediate::ENABLED
+            && let Some(from) = extended(self.waiting.fired_by())
+            && self.queue.get(self.waiting.slot).is_some()
         {
             security.prepare(from);
         }
@@ -296,12 +298,12 @@ impl<'m> Mac<'m> {
         is_answered: bool,
         now: Instant,
     ) {
+        if !immediate::ENABLED || !self.waiting.is_owed {
+            return;
+        }
         let Some((source, &first)) = self.sender(src).ok().zip(body.first()) else {
             return;
         };
-        if !self.waiting.is_owed {
-            return;
-        }
         let repeated = self
             .security_mut()
             .and_then(|it| it.peek_again(source, auxiliary, first));

@@ -56,7 +56,7 @@ pub use joining::{JoinCounters, JoinProxy, JoinRole};
 pub use segment::{ConnectError, Rejected};
 
 use crate::ip::{Disposition, InterfaceId, Ip, NextHop};
-use crate::limits::IPV6_MTU_MIN;
+use crate::limits::{BLE_DATA_LEN_MAX, IPV6_MTU_MIN, PSDU_LEN_MAX};
 #[cfg(feature = "security")]
 use crate::link::Reservation;
 pub use crate::link::{Action, Event};
@@ -192,8 +192,15 @@ pub struct Layers<'m> {
     pub fragments: Option<crate::ip::Fragments<'m>>,
 }
 
-/// Bytes that [`Node::poll_action`] may write.
-pub const ACTION_LEN_MAX: usize = IPV6_MTU_MIN;
+/// Bytes that [`Node::poll_action`] may write: a packet where a link can carry whole ones, a data
+/// packet of a Bluetooth LE controller in a build with `ble`, a frame in a build with meshes alone.
+pub const ACTION_LEN_MAX: usize = if cfg!(any(feature = "cable", feature = "entry")) {
+    IPV6_MTU_MIN
+} else if cfg!(feature = "ble") {
+    BLE_DATA_LEN_MAX
+} else {
+    PSDU_LEN_MAX
+};
 
 impl<'m> Node<'m> {
     /// A node that speaks no TCP itself, as a relay may be; otherwise as
@@ -261,6 +268,9 @@ impl<'m> Node<'m> {
     ///
     /// Where software acknowledges a frame, this only finds that out: the ACK is the first action
     /// that [`Self::poll_action`] returns, and the packet is processed after it.
+    // Not inlined, as `next_deadline`: in a device's main loop, their frames would lie below all
+    // work of the stack, 200 B of the call stack.
+    #[inline(never)]
     pub fn on_event(&mut self, id: InterfaceId, event: Event<'_>, now: Instant) {
         self.polled_at = None;
         // Most events of a radio bring nothing, and need no memory to unpack it in.
@@ -279,8 +289,8 @@ impl<'m> Node<'m> {
     /// The next action of a link's driver; call until `None`.
     ///
     /// `out`: at least [`ACTION_LEN_MAX`] bytes, or the MTU of a cable that carries more; a frame's
-    /// ([`PSDU_LEN_MAX`](crate::limits::PSDU_LEN_MAX)) where all links are meshes. Holds the bytes
-    /// that the action speaks of.
+    /// ([`PSDU_LEN_MAX`]) where all links are meshes. Holds the bytes that the action speaks of.
+    /// A link over Bluetooth LE cuts its data packets so that they fit.
     pub fn poll_action(&mut self, now: Instant, out: &mut [u8]) -> Option<(InterfaceId, Action)> {
         if self.news_at.is_some_and(|at| now >= at) {
             self.news_at = None;
@@ -350,6 +360,7 @@ impl<'m> Node<'m> {
     }
 
     /// When [`Self::poll_action`] has something to do though no event came; `None`: never.
+    #[inline(never)]
     pub fn next_deadline(&self) -> Option<Instant> {
         // Work that was due at the last poll and is still pending waits for room, which an event
         // will make.

@@ -56,6 +56,9 @@ impl<'m> Node<'m> {
         self.open(remote.into(), buffers, config, now)
     }
 
+    // Not inlined: its frame would lie below the work of the stack in the main loop of a device,
+    // 150 B of the call stack.
+    #[inline(never)]
     fn open(
         &mut self,
         mut remote: Remote,
@@ -369,12 +372,12 @@ pub(super) fn poll_segment(
     let budget = match ask {
         Ask::Any => None,
         Ask::Within(budget) => Some(budget),
-        #[cfg(feature = "cable")]
+        #[cfg(any(feature = "cable", feature = "ble"))]
         Ask::Nothing => None,
         #[cfg(feature = "tcple")]
         Ask::Prefetch(to, len_max) => return poll_prefetch(ip, tcp, (id, to), len_max, now, out),
     };
-    #[cfg(feature = "cable")]
+    #[cfg(any(feature = "cable", feature = "ble"))]
     let is_full = matches!(ask, Ask::Nothing);
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
     // TCP calls `way` for each segment before it makes the segment: the last call is for the
@@ -388,7 +391,7 @@ pub(super) fn poll_segment(
         match (hop, path.get()) {
             (None, _) => Reachability::Missing,
             (_, None) => Reachability::Shut,
-            #[cfg(feature = "cable")]
+            #[cfg(any(feature = "cable", feature = "ble"))]
             _ if is_full => Reachability::Full,
             (_, Some(hop)) => match budget.is_none_or(|budget| budget.takes(hop.neighbour)) {
                 true => Reachability::Open,

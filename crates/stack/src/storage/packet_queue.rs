@@ -116,6 +116,13 @@ impl<'m> PacketQueue<'m> {
         self.ring.peek(RECORD_OVERHEAD as u16, out)
     }
 
+    /// The oldest packet, in two pieces where it lies at both ends of the memory.
+    #[cfg(feature = "ble")]
+    pub(crate) fn front_parts(&self) -> [&[u8]; 2] {
+        let len = self.front().map_or(0, |front| front.len);
+        self.ring.parts(RECORD_OVERHEAD as u16, len as u16)
+    }
+
     /// Removes the oldest packet; false when there is none.
     pub(crate) fn pop(&mut self) -> bool {
         let Some(front) = self.front() else {
@@ -181,6 +188,8 @@ mod tests {
                 let mut out = [0; 100];
                 let len = queue.peek(&mut out);
                 prop_assert_eq!(&out[..len], model.front().map_or(&[][..], |(packet, _)| packet));
+                #[cfg(feature = "ble")]
+                prop_assert_eq!(queue.front_parts().concat(), model.front().map_or(std::vec![], |(packet, _)| packet.clone()));
                 let fronts = model.iter().map(|(packet, meta)| Front { len: packet.len(), meta: *meta });
                 prop_assert!(queue.packets().eq(fronts));
                 prop_assert_eq!((queue.len(), queue.is_empty()), (model.len(), model.is_empty()));

@@ -101,6 +101,23 @@ impl<'m> Ring<'m> {
         len
     }
 
+    /// The `len` bytes that start `offset` behind the front, in two pieces where they lie at both
+    /// ends of the memory; both empty where there are fewer bytes.
+    #[cfg(feature = "ble")]
+    pub(crate) fn parts(&self, offset: u16, len: u16) -> [&[u8]; 2] {
+        if len > self.len.saturating_sub(offset) {
+            return [&[]; 2];
+        }
+        let at = wrap(self.head, offset, self.capacity());
+        let (start, end) = self.bytes.split_at_checked(at.into()).unwrap_or_default();
+        let behind = usize::from(len).min(end.len());
+        let before = usize::from(len) - behind;
+        [
+            end.get(..behind).unwrap_or_default(),
+            start.get(..before).unwrap_or_default(),
+        ]
+    }
+
     /// Drops up to `count` bytes from the front.
     pub(crate) fn consume(&mut self, count: u16) {
         let count = count.min(self.len);

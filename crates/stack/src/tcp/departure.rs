@@ -115,7 +115,7 @@ impl<'m> Tcp<'m> {
                 match way(&connection.ends) {
                     Reachability::Open => return connection.emit(plan, payload_max, out),
                     Reachability::Shut => {}
-                    #[cfg(feature = "cable")]
+                    #[cfg(any(feature = "cable", feature = "ble"))]
                     Reachability::Full => connection.on_wait(&plan),
                     Reachability::Missing => connection.on_no_route(&plan),
                 }

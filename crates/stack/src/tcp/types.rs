@@ -33,7 +33,7 @@ pub(crate) enum Reachability {
     /// A packet can leave later, or over another link.
     Shut,
     /// The link takes no packet, and nobody knows when it will.
-    #[cfg(feature = "cable")]
+    #[cfg(any(feature = "cable", feature = "ble"))]
     Full,
     /// No route leads to the peer.
     Missing,

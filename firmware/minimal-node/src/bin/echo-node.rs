@@ -67,6 +67,8 @@ struct Echo {
 const IDLE_MAX: Duration = Duration::from_secs(120);
 
 impl Echo {
+    // Out of line: its buffer would lie below the stack's work otherwise.
+    #[inline(never)]
     fn run(&mut self, tcp: &mut Tcp<'static>, now: Instant) {
         let Some(peer) = self.peer else {
             return self.accept(tcp, now);

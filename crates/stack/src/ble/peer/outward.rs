@@ -3,7 +3,8 @@
 //! An SDU is cut so that its packets on the air are full: where the peer takes an SDU as one
 //! K-frame there is one header, else a K-frame fills whole packets on the air.
 
-use super::{ChannelKind, Connection};
+use super::{ChannelKind, Connection, Peer};
+use crate::ble::Host;
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::l2cap::{HEADER_LEN, Header};
 
@@ -60,6 +61,32 @@ impl OutgoingSdu {
     pub(in crate::ble) fn abort(&mut self, which: ChannelKind) {
         if self.which == which {
             self.end = self.at + self.frame_left;
+        }
+    }
+}
+
+impl<'m> Host<'m> {
+    /// Lends memory for an outgoing SDU that no SDU is leaving from, and returns whose it is;
+    /// [`Self::give_outward`] ends the loan.
+    pub(crate) fn lend_outward(&mut self) -> Option<(usize, &'m mut [u8])> {
+        let is_idle = |peer: &Peer<'_>| {
+            let connection = peer.connection();
+            connection.is_none_or(|connection| connection.outgoing.is_idle())
+        };
+        let at = self.peers.iter().position(is_idle)?;
+        let memory = core::mem::take(&mut self.peers.get_mut(at)?.outward);
+        Some((at, memory))
+    }
+
+    /// Takes back what [`Self::lend_outward`] gave, `from` this place. The memory becomes that of
+    /// the place `to`, where no SDU is leaving either; the place `from` has that one's instead.
+    pub(crate) fn give_outward(&mut self, from: usize, to: usize, memory: &'m mut [u8]) {
+        let Some(peer) = self.peers.get_mut(to) else {
+            return;
+        };
+        let spare = core::mem::replace(&mut peer.outward, memory);
+        if let Some(peer) = self.peers.get_mut(from).filter(|_| from != to) {
+            peer.outward = spare;
         }
     }
 }

@@ -155,9 +155,9 @@ impl<'m> Indirect<'m> {
                 Some(Pending::PerNeighbour) => child.is_shown,
             };
         if says {
-            child.awake_until = Some(now + LISTENS);
+            child.awake_until = now + LISTENS;
         } else if asked.is_request {
-            child.awake_until = None;
+            child.awake_until = Instant::ORIGIN;
         }
         says
     }
@@ -211,7 +211,7 @@ impl<'m> Indirect<'m> {
             && child.addr().is_some()
         {
             child.is_over = true;
-            child.awake_until = None;
+            child.awake_until = Instant::ORIGIN;
             self.counters.gone = self.counters.gone.wrapping_add(1);
         }
     }
@@ -234,8 +234,8 @@ impl<'m> Indirect<'m> {
             let Some(child) = self.child(key) else {
                 return;
             };
-            if child.awake_until.is_some_and(|until| now >= until) {
-                child.awake_until = None;
+            if now >= child.awake_until {
+                child.awake_until = Instant::ORIGIN;
             }
             if child.addr().is_some() && now >= child.heard_at + timeout {
                 self.end(key);
@@ -244,12 +244,9 @@ impl<'m> Indirect<'m> {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
+        let timeout = self.config.child_timeout;
         let children = self.children.iter().filter(|child| child.addr().is_some());
-        let ends = children.map(|child| {
-            let end = child.heard_at + self.config.child_timeout;
-            child.awake_until.map_or(end, |until| until.min(end))
-        });
-        ends.min()
+        children.map(|child| child.next_deadline(timeout)).min()
     }
 
     /// The child to send to next: one that listens, and for which something waits; the one after
@@ -259,7 +256,7 @@ impl<'m> Indirect<'m> {
         let first = usize::from(self.last).saturating_add(1);
         let ready = |key: &u8| {
             let child = self.children.get(usize::from(*key));
-            child.is_some_and(|child| child.awake_until.is_some()) && self.queues.count(*key) > 0
+            child.is_some_and(Child::is_awake) && self.queues.count(*key) > 0
         };
         let turns = (0..len).filter_map(|turn| first.saturating_add(turn).checked_rem(len));
         turns.map(|key| key as u8).find(ready)
@@ -334,9 +331,12 @@ impl<'m> Indirect<'m> {
             let is_whole = self.outgoing.is_idle() && self.in_mac == 0;
             self.is_begun = !is_whole;
             if let Some(child) = self.child(key) {
-                child.awake_until = drains.then_some(now + LISTENS);
+                child.awake_until = match drains {
+                    true => now + LISTENS,
+                    false => Instant::ORIGIN,
+                };
                 child.heard(false, now);
-                child.failing_since = None;
+                child.failing_since = Instant::ORIGIN;
                 if is_whole {
                     child.failures = 0;
                 }
@@ -361,9 +361,10 @@ impl<'m> Indirect<'m> {
             return;
         };
         if !asked_again {
-            child.awake_until = None;
+            child.awake_until = Instant::ORIGIN;
         }
-        let since = *child.failing_since.get_or_insert(now);
+        child.failing_since = child.failing_since.if_any().unwrap_or(now);
+        let since = child.failing_since;
         child.failures = child.failures.saturating_add(u8::from(broke_off));
         if now >= since + timeout {
             self.end(key);
@@ -489,9 +490,9 @@ impl<'m> Mesh<'m> {
             Some(key) => key,
             None => return self.begin_indirect(ip, now),
         };
-        let awake = indirect.child(key).and_then(|child| child.awake_until);
+        let is_awake = indirect.child(key).is_some_and(|child| child.is_awake());
         // A frame upon each request: the rest waits for the next one, but no other child for that.
-        if awake.is_none() || (!indirect.config.drain && indirect.in_mac > 0) {
+        if !is_awake || (!indirect.config.drain && indirect.in_mac > 0) {
             let others = indirect.in_mac == 0 && indirect.next_ready().is_some();
             return others.then(|| indirect.abort());
         }

@@ -12,6 +12,7 @@ use crate::lowpan::TcpForm;
 use crate::tcphc::Tcphc;
 use crate::time::Instant;
 use crate::wire::ipv6::Header;
+use crate::wire::tcphc as wire;
 
 impl Mesh<'_> {
     /// Compresses the TCP header of the packet for a child in the fragmenter's buffer, and keeps it
@@ -28,7 +29,8 @@ impl Mesh<'_> {
         let TcpEgress::Begins(origin) = meta.egress else {
             return meta;
         };
-        let is_agreed = self.tcphc.as_deref().is_some_and(Tcphc::is_agreed);
+        let tcphc = self.tcphc.as_deref().filter(|_| wire::IS_SUPPORTED);
+        let is_agreed = tcphc.is_some_and(Tcphc::is_agreed);
         let hop = hop.and_then(|(header, to)| Some((header, to, link_addr(to)?)));
         let Some((header, to, neighbour)) = hop.filter(|_| is_agreed) else {
             return meta;

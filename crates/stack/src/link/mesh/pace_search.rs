@@ -20,7 +20,7 @@ pub(super) struct PaceSearch {
     /// How much slower the source sends now: parts of which [`PARTS`] are the pace.
     slower: u8,
     /// The best pace tried in this search, and its cost; `None`: no search is under way.
-    best: Option<(u8, u64)>,
+    best: Option<(u8, u32)>,
     /// Windows until it may search again, and how many after the next search.
     rest: u8,
     next_rest: u8,
@@ -56,10 +56,11 @@ impl Window {
     }
 
     /// Time for each frame, in units of what an attempt takes, over 1024.
-    fn cost(&self, now: Instant) -> u64 {
+    fn cost(&self, now: Instant) -> u32 {
         let all = now.since(self.since).as_micros().saturating_mul(1_024);
-        all.checked_div(self.exchanges.as_micros())
-            .unwrap_or(u64::MAX)
+        let cost = all.checked_div(self.exchanges.as_micros());
+        cost.and_then(|cost| u32::try_from(cost).ok())
+            .unwrap_or(u32::MAX)
     }
 }
 
@@ -117,13 +118,13 @@ impl PaceSearch {
             let is_bad = failed > FAILED_MAX;
             let was_bad = core::mem::replace(&mut self.was_bad, is_bad);
             if self.rest == 0 && ((is_bad && was_bad) || self.slower > 0) {
-                self.best = Some((0, u64::MAX));
+                self.best = Some((0, u32::MAX));
                 self.turn_to(0, now);
             }
             return;
         };
         // A slower one has to be better by as much as chance makes it look.
-        let cost = cost.saturating_add(cost / CHANCE * u64::from(self.slower));
+        let cost = cost.saturating_add(cost / CHANCE * u32::from(self.slower));
         let best = match cost < best.1 {
             true => (self.slower, cost),
             false => best,
@@ -175,7 +176,7 @@ const SKIPPED: u8 = 8;
 const FAILED_MAX: u16 = 19;
 
 /// For each step a slower pace has to be better by one part in this many.
-const CHANCE: u64 = 50;
+const CHANCE: u32 = 50;
 
 /// Windows between two searches, at first, half a minute; each time twice as many, up to two
 /// minutes: a search that finds nothing then costs less than a hundredth.

@@ -50,12 +50,12 @@ pub struct Child {
     pub(super) lull: Duration,
     /// How many requests the child has sent, up to 255: how much is known about its silences.
     pub(super) requests: u8,
-    /// Until when the child's receiver is on.
-    pub(super) awake_until: Option<Instant>,
+    /// Until when the child's receiver is on; the origin: it is off.
+    pub(super) awake_until: Instant,
     /// Deliveries of its first packet that broke off after it had taken a part.
     pub(super) failures: u8,
-    /// When the first delivery failed after its last ACK, if one did.
-    pub(super) failing_since: Option<Instant>,
+    /// When the first delivery failed after its last ACK; the origin: none did.
+    pub(super) failing_since: Instant,
     /// Whether the delivery of its first packet broke off, and where.
     is_halted: bool,
     halt: Progress,
@@ -71,9 +71,9 @@ impl Child {
         heard_at: Instant::ORIGIN,
         lull: Duration::ZERO,
         requests: 0,
-        awake_until: None,
+        awake_until: Instant::ORIGIN,
         failures: 0,
-        failing_since: None,
+        failing_since: Instant::ORIGIN,
         is_halted: false,
         halt: Progress::NONE,
     };
@@ -102,6 +102,18 @@ impl Child {
             true => Some(self.addr),
             false => None,
         }
+    }
+
+    /// Whether the child's receiver is on.
+    pub(super) fn is_awake(&self) -> bool {
+        self.awake_until != Instant::ORIGIN
+    }
+
+    /// When its receiver goes off, or it has been silent for `timeout`.
+    pub(super) fn next_deadline(&self, timeout: Duration) -> Instant {
+        let end = self.heard_at + timeout;
+        let until = self.awake_until.if_any();
+        until.map_or(end, |until| until.min(end))
     }
 
     /// Notes that the delivery of its first packet broke off.

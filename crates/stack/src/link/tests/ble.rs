@@ -468,6 +468,22 @@ fn tcp_passes_both_ways_and_fills_its_packets() {
     assert_eq!(ether.ble(1).counters(), &LinkCounters::default());
 }
 
+/// A packet of which only its destination matters.
+fn packet_to(dst: Ipv6Addr) -> [u8; 60] {
+    let mut packet = [0; 60];
+    let header = Header {
+        traffic_class: crate::wire::ipv6::TrafficClass(0),
+        flow_label: 0,
+        payload_len: 20,
+        next_header: 59,
+        hop_limit: 255,
+        src: link_local(1),
+        dst,
+    };
+    header.emit(&mut packet).unwrap();
+    packet
+}
+
 #[test]
 fn what_goes_to_all_goes_to_each_peer_once() {
     let mut ether = Ether::new(3);
@@ -479,17 +495,7 @@ fn what_goes_to_all_goes_to_each_peer_once() {
     let Some(Link::Ble(ble)) = ether.nodes[0].link_mut(ID) else {
         panic!("no link");
     };
-    let mut packet = [0; 60];
-    let header = Header {
-        traffic_class: crate::wire::ipv6::TrafficClass(0),
-        flow_label: 0,
-        payload_len: 20,
-        next_header: 59,
-        hop_limit: 255,
-        src: link_local(1),
-        dst: crate::ip::ALL_NODES,
-    };
-    header.emit(&mut packet).unwrap();
+    let packet = packet_to(crate::ip::ALL_NODES);
     ble.queue([&packet, &[]]).unwrap();
     // Calls of the application are followed by a poll.
     ether.settle();
@@ -531,6 +537,42 @@ fn a_mote_waits_for_credit_with_its_tcp() {
         "it waits for ever"
     );
     assert!(ether.now.as_micros() > 60_000_000, "it gave up at once");
+}
+
+#[test]
+fn a_mote_whose_packet_is_stuck_does_not_keep_its_tcp_waiting_for_ever() {
+    let mut ether = Ether::new(1);
+    ether.join();
+    ether.mute = Some(0);
+    let remote = (link_local(1), 7);
+    let now = ether.now;
+    let handle = ether.nodes[1].connect(remote, buffers(), &tcp::Config::DEFAULT, now);
+    let handle = handle.unwrap();
+    let packet = packet_to(link_local(1));
+    while !ether.ble(1).is_busy() {
+        let Some(Link::Ble(ble)) = ether.nodes[1].link_mut(ID) else {
+            panic!("no link");
+        };
+        ble.queue([&packet, &[]]).unwrap();
+        ether.settle();
+    }
+    let Some(Link::Ble(ble)) = ether.nodes[1].link_mut(ID) else {
+        panic!("no link");
+    };
+    // As after the first K-frames of an SDU for a peer whose K-frames are short.
+    ble.host.begin(0, ChannelKind::Ip, 0, 1280);
+    assert!(ble.host.lend_outward().is_none(), "the memory is in use");
+    let is_over = |ether: &mut Ether| {
+        let connection = ether.nodes[1].tcp().connection(handle);
+        connection.is_none_or(|connection| connection.state() == tcp::State::Closed)
+    };
+    let sent = ether.nodes[1].tcp().counters().sent;
+    assert!(
+        ether.run(Duration::from_secs(2_000), is_over),
+        "it waits for ever"
+    );
+    assert!(ether.now.since(now) > Duration::from_secs(60), "at once");
+    assert_eq!(ether.nodes[1].tcp().counters().sent, sent);
 }
 
 #[test]

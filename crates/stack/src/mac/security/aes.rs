@@ -85,38 +85,22 @@ fn write(block: &mut Block, columns: [u32; 4]) {
 }
 
 /// Bit `p` of word `n` becomes bit `n` of word `p`, in each byte of its own.
+///
+/// Each of three steps exchanges one bit of both numbers, of words side by side, and then moves the
+/// words so that those are side by side that the next step exchanges: 210 B less than three steps
+/// that name their words.
 #[inline(never)]
-fn exchanged([mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h]: State) -> State {
-    let swap = |low: &mut u32, high: &mut u32, by: u32, mask: u32| {
-        let differs = (*low >> by ^ *high) & mask;
-        *high ^= differs;
-        *low ^= differs << by;
-    };
-    for (low, high) in [
-        (&mut a, &mut b),
-        (&mut c, &mut d),
-        (&mut e, &mut f),
-        (&mut g, &mut h),
-    ] {
-        swap(low, high, 1, 0x5555_5555);
+fn exchanged(mut state: State) -> State {
+    for (by, mask) in [(1, 0x5555_5555), (2, 0x3333_3333), (4, 0x0f0f_0f0f)] {
+        for [low, high] in state.as_chunks_mut().0 {
+            let differs = (*low >> by ^ *high) & mask;
+            *high ^= differs;
+            *low ^= differs << by;
+        }
+        let [a, b, c, d, e, f, g, h] = state;
+        state = [a, c, e, g, b, d, f, h];
     }
-    for (low, high) in [
-        (&mut a, &mut c),
-        (&mut b, &mut d),
-        (&mut e, &mut g),
-        (&mut f, &mut h),
-    ] {
-        swap(low, high, 2, 0x3333_3333);
-    }
-    for (low, high) in [
-        (&mut a, &mut e),
-        (&mut b, &mut f),
-        (&mut c, &mut g),
-        (&mut d, &mut h),
-    ] {
-        swap(low, high, 4, 0x0f0f_0f0f);
-    }
-    [a, b, c, d, e, f, g, h]
+    state
 }
 
 /// The key of a round, of its four columns.

@@ -103,6 +103,7 @@ pub(super) const fn calls(header_len: usize, message_len: usize) -> u32 {
 }
 
 /// The first bytes of the keystreams of two messages.
+#[cfg(feature = "cit")]
 pub(super) fn first_bytes(cipher: &impl Cipher, nonces: [[u8; NONCE_LEN]; 2]) -> [u8; 2] {
     let mut pair = nonces.map(|nonce| counter(&nonce, 1));
     cipher.encrypt(&mut pair);

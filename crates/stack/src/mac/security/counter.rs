@@ -31,8 +31,8 @@ pub(super) struct Counters {
     asked: Option<(Reservation, bool)>,
     /// The sequence of the last reservation that was stored.
     stored_sequence: Option<u32>,
-    /// The host could not store the reservation: when to ask it again.
-    failed_until: Option<Instant>,
+    /// The host could not store the reservation: when to ask it again. The origin: it could.
+    failed_until: Instant,
 }
 
 impl Counters {
@@ -43,7 +43,7 @@ impl Counters {
             bound: first,
             asked: None,
             stored_sequence: None,
-            failed_until: None,
+            failed_until: Instant::ORIGIN,
         }
     }
 
@@ -61,8 +61,8 @@ impl Counters {
 
     /// Whether frames wait until the host has stored the next ones; once it could not, they do not
     /// wait, but fail.
-    pub(super) const fn is_waiting(&self) -> bool {
-        self.next >= self.bound && self.next != u32::MAX && self.failed_until.is_none()
+    pub(super) fn is_waiting(&self) -> bool {
+        self.next >= self.bound && self.next != u32::MAX && self.deadline().is_none()
     }
 
     /// Whether no counter is left that may be used now.
@@ -83,7 +83,7 @@ impl Counters {
     /// The reservation that the host shall store, each once.
     pub(super) fn poll(&mut self, sequence: u32, now: Instant) -> Option<Reservation> {
         self.retry(now);
-        if self.failed_until.is_some() {
+        if self.deadline().is_some() {
             return None;
         }
         let left = self.bound - self.next;
@@ -103,12 +103,14 @@ impl Counters {
 
     /// If it is time to ask the host again, frames wait for its answer from now on.
     pub(super) fn retry(&mut self, now: Instant) {
-        self.failed_until = self.failed_until.filter(|until| now < *until);
+        if now >= self.failed_until {
+            self.failed_until = Instant::ORIGIN;
+        }
     }
 
     /// When to ask the host again for a reservation that it could not store.
-    pub(super) const fn deadline(&self) -> Option<Instant> {
-        self.failed_until
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.failed_until.if_any()
     }
 
     /// The host has stored the reservation, or could not. An answer to an older question changes
@@ -122,9 +124,9 @@ impl Counters {
             true => {
                 self.bound = self.bound.max(reservation.counter);
                 self.stored_sequence = Some(reservation.sequence);
-                self.failed_until = None;
+                self.failed_until = Instant::ORIGIN;
             }
-            false => self.failed_until = Some(now + RETRY),
+            false => self.failed_until = now + RETRY,
         }
     }
 }

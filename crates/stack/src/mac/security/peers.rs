@@ -6,6 +6,14 @@
 //! Place: [`super::Security`] asks it before the cipher runs, and tells it after the MIC was right.
 //! Left out: challenges, which are in [`super::proof`].
 
+#[cfg(feature = "cit")]
+mod muting;
+#[cfg(not(feature = "cit"))]
+#[path = "peers/muting_absent.rs"]
+mod muting;
+
+use muting::Muting;
+
 use crate::mac::counters::FrameDrop;
 use crate::storage::least;
 use crate::time::{Duration, Instant};
@@ -22,10 +30,8 @@ pub struct Peer {
     next: u32,
     /// When the last believed frame came, in ticks.
     believed_at: u32,
-    /// Since when its heads fire nothing, in ticks, and how often that time was doubled.
-    muted_at: u32,
-    doublings: u8,
-    is_muted: bool,
+    /// Whether its heads fire nothing.
+    muting: Muting,
 }
 
 impl Peer {
@@ -37,9 +43,7 @@ impl Peer {
         sequence: 0,
         next: 0,
         believed_at: 0,
-        muted_at: 0,
-        doublings: 0,
-        is_muted: false,
+        muting: Muting::NONE,
     };
 
     /// Key sequence of the last frame that was believed of this neighbour, and the counter behind
@@ -59,27 +63,13 @@ impl Peer {
 
     /// Notes a forgery in this neighbour's name: its heads are not trusted for a while.
     pub(super) fn mute(&mut self, now: Instant) {
-        let now = ticks(now);
-        // Forgeries that come while it is muted prolong nothing.
-        if self.is_muted && now.wrapping_sub(self.muted_at) < self.mute_ticks() {
-            return;
-        }
-        let is_recent = now.wrapping_sub(self.muted_at) < self.mute_ticks() + MUTE_MAX;
-        self.doublings = match self.is_muted && is_recent {
-            true => self.doublings.saturating_add(1).min(DOUBLINGS_MAX),
-            false => 0,
-        };
-        (self.is_muted, self.muted_at) = (true, now);
+        self.muting.begin(ticks(now));
     }
 
     /// Whether the heads of this neighbour's frames fire frames that wait for them.
+    #[cfg(feature = "cit")]
     pub(super) fn fires(&self, now: Instant) -> bool {
-        let past = ticks(now).wrapping_sub(self.muted_at);
-        !self.is_muted || past >= self.mute_ticks()
-    }
-
-    fn mute_ticks(&self) -> u32 {
-        (MUTE << self.doublings).min(MUTE_MAX)
+        self.muting.is_over(ticks(now))
     }
 }
 
@@ -215,16 +205,6 @@ const fn ticks(now: Instant) -> u32 {
 /// A tick is 1,024 µs: a division by 1,000 takes 900 bytes of a processor that has none.
 const TICK_SHIFT: u32 = 10;
 
-/// How long a neighbour's heads fire nothing after a forgery in its name: longer than a burst of
-/// forgeries. A flow only loses the time that firing saves on some frames.
-const MUTE: u32 = (1_000_000 >> TICK_SHIFT) + 1;
-
-/// The longest time for which a neighbour's heads fire nothing, if forgeries go on, in ticks.
-const MUTE_MAX: u32 = (60_000_000 >> TICK_SHIFT) + 1;
-
-/// How often [`MUTE`] may double: then it has reached [`MUTE_MAX`].
-const DOUBLINGS_MAX: u8 = 6;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +232,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "cit")]
     #[test]
     fn forgeries_mute_a_neighbour_for_longer_each_time_up_to_a_minute() {
         let mut peer = Peer::EMPTY;

@@ -10,6 +10,7 @@
 //! Left out: which neighbour is challenged, and when; [`super::Security`] decides.
 
 use crate::random::Rng;
+use crate::storage::least;
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::{Full, Reader, Truncated, Writer};
 
@@ -63,13 +64,14 @@ impl Proof {
 
 /// The challenges that may still be answered.
 #[derive(Debug, Default)]
-pub(super) struct Challenges([Option<Challenge>; CHALLENGES_MAX]);
+pub(super) struct Challenges([Challenge; CHALLENGES_MAX]);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Challenge {
     addr: [u8; 8],
     nonce: Nonce,
-    made_at: Instant,
+    /// [`LIFETIME`] after it was made; long past where it was answered.
+    ends: Instant,
 }
 
 impl Challenges {
@@ -83,44 +85,39 @@ impl Challenges {
         now: Instant,
         rng: &mut Rng,
     ) -> Option<Nonce> {
-        let is_its = |entry: &Option<Challenge>| entry.is_some_and(|made| made.addr == addr);
-        let age = |entry: &Option<Challenge>| entry.map(|made| now.since(made.made_at));
-        let rank = |entry: &Option<Challenge>| (!is_its(entry), age(entry).map(core::cmp::Reverse));
-        let entry = self.0.iter_mut().min_by_key(|entry| rank(entry))?;
-        let holds = match is_its(entry) {
+        let rank = |made: &Challenge| made.ends.rank((made.addr != addr).into());
+        let entry = least(self.0.iter().map(|made| Some(rank(made))));
+        let entry = self.0.get_mut(entry?)?;
+        let holds = match entry.addr == addr {
             true => PACE,
             false => HOLD,
         };
-        if age(entry).is_some_and(|age| age < holds) {
+        if now + (LIFETIME - holds) < entry.ends {
             return None;
         }
         let nonce = (rng.next_u64() ^ u64::from(counter)).to_be_bytes();
-        *entry = Some(Challenge {
+        *entry = Challenge {
             addr,
             nonce,
-            made_at: now,
-        });
+            ends: now + LIFETIME,
+        };
         Some(nonce)
     }
 
     /// The challenge that `addr` got last, if it still holds; for one that answers and asks at
     /// once.
     pub(super) fn current(&self, addr: [u8; 8], now: Instant) -> Option<Nonce> {
-        let mut made = self.0.iter().flatten();
-        let made = made.find(|made| made.addr == addr && now.since(made.made_at) < LIFETIME)?;
+        let mut made = self.0.iter();
+        let made = made.find(|made| made.addr == addr && now < made.ends)?;
         Some(made.nonce)
     }
 
     /// Whether `answer` answers the challenge that `addr` got; each challenge counts once.
     pub(super) fn take(&mut self, addr: [u8; 8], answer: Nonce, now: Instant) -> bool {
-        let is_right = |made: &Challenge| {
-            made.addr == addr && made.nonce == answer && now.since(made.made_at) < LIFETIME
-        };
-        let entry = self
-            .0
-            .iter_mut()
-            .find(|entry| entry.as_ref().is_some_and(is_right));
-        entry.is_some_and(|entry| entry.take().is_some())
+        let mut made = self.0.iter_mut();
+        let answered =
+            made.find(|made| made.addr == addr && made.nonce == answer && now < made.ends);
+        answered.map(|made| made.ends = Instant::ORIGIN).is_some()
     }
 }
 

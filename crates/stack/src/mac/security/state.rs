@@ -11,6 +11,11 @@
 //! Left out: what the frames mean, which is the MAC's (`secured`).
 //! Source: IEEE 802.15.4-2006 §7.5.8.2; Thread 1.1 §7.1.4 and §7.1.5 for the sequence of keys.
 
+#[cfg(feature = "cit")]
+mod ahead;
+#[cfg(not(feature = "cit"))]
+#[path = "state/ahead_absent.rs"]
+mod ahead;
 #[cfg(not(feature = "thread"))]
 #[path = "state/child_absent.rs"]
 mod child;
@@ -22,6 +27,7 @@ mod look;
 mod rotation;
 mod strangers;
 
+use ahead::Ahead;
 #[cfg(feature = "thread")]
 use child::Bond;
 
@@ -32,7 +38,7 @@ use super::peers::{Peer, Peers};
 use super::proof::{Challenges, Proof};
 use super::sealed::Sealed;
 use super::settings::{SecurityConfig, SecurityCounters};
-use super::{ccm, nonce, open, seal};
+use super::{ccm, open, seal};
 use crate::mac::counters::FrameDrop;
 use crate::random::Rng;
 use crate::time::{Allowance, Duration, Instant};
@@ -67,8 +73,8 @@ pub struct Security<'m> {
     reminders: Allowance,
     /// The frame that is opened when its ACK has left.
     pub(in crate::mac) sealed: Option<Sealed>,
-    /// First bytes of the keystreams of the next frames from one neighbour.
-    keystream: Option<Keystream>,
+    /// What is computed before the frame has come that it is for.
+    ahead: Ahead,
     parent: Parent,
     /// Whether the node has no key yet.
     #[cfg(feature = "join")]
@@ -98,28 +104,12 @@ struct Parent {
     addr: Option<[u8; 8]>,
     /// Whether the parent has acknowledged a frame since it last sent an authentic one.
     has_acknowledged: bool,
-    /// Challenges that it left unanswered, and when it got the last one.
+    /// Challenges that it left unanswered, and when it may get the next one.
     unanswered: u8,
-    asked_at: Option<Instant>,
+    asks_from: Instant,
     /// The parent has answered none of the challenges: another node may be sending ACKs in its
     /// name.
     is_disbelieved: bool,
-}
-
-/// Keystream computed before its frame has come.
-#[derive(Clone, Copy)]
-struct Keystream {
-    source: [u8; 8],
-    sequence: u32,
-    /// The counter of the first of them.
-    counter: u32,
-    bytes: [u8; 2],
-}
-
-impl core::fmt::Debug for Keystream {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Keystream(..)")
-    }
 }
 
 impl<'m> Security<'m> {
@@ -146,7 +136,7 @@ impl<'m> Security<'m> {
             proofs: strangers::PROOFS,
             reminders: rotation::REMINDERS,
             sealed: None,
-            keystream: None,
+            ahead: Ahead::default(),
             parent: Parent::default(),
             #[cfg(feature = "join")]
             is_locked: false,
@@ -181,7 +171,7 @@ impl<'m> Security<'m> {
     }
 
     /// Whether frames wait for the host to store counters.
-    pub(in crate::mac) const fn is_waiting(&self) -> bool {
+    pub(in crate::mac) fn is_waiting(&self) -> bool {
         self.is_locked() || self.own.is_waiting()
     }
 
@@ -292,85 +282,6 @@ impl<'m> Security<'m> {
         self.counters.cipher_calls = self.counters.cipher_calls.wrapping_add(calls);
     }
 
-    /// Computes the keystream ahead with which the next frames of this neighbour begin.
-    pub(in crate::mac) fn prepare(&mut self, source: [u8; 8]) {
-        let Some((sequence, counter)) = self.peers.find(source).map(Peer::next) else {
-            return;
-        };
-        if sequence != self.sequence {
-            return;
-        }
-        let is_ready = |keystream: Keystream| {
-            (keystream.source, keystream.sequence, keystream.counter) == (source, sequence, counter)
-        };
-        if !self.keystream.is_some_and(is_ready) {
-            self.keystream = Some(Keystream {
-                source,
-                sequence,
-                counter,
-                bytes: self.first_bytes(source, counter),
-            });
-        }
-    }
-
-    /// The first keystream byte of two frames of this neighbour: of the one with `counter`, and of
-    /// the next.
-    fn first_bytes(&mut self, source: [u8; 8], counter: u32) -> [u8; 2] {
-        self.counters.cipher_calls = self.counters.cipher_calls.wrapping_add(1);
-        let nonces = [counter, counter.wrapping_add(1)].map(|it| nonce(source, it, self.level));
-        ccm::first_bytes(&self.keyed, nonces)
-    }
-
-    /// The first byte in clear of a frame that has begun to come, where it may fire what waits for
-    /// it.
-    pub(in crate::mac) fn peek(
-        &mut self,
-        source: [u8; 8],
-        auxiliary: &Auxiliary,
-        first: u8,
-        now: Instant,
-    ) -> Option<u8> {
-        let is_current = auxiliary.key_index == index(self.sequence);
-        if auxiliary.level != self.level || auxiliary.counter == u32::MAX || !is_current {
-            return None;
-        }
-        let peer = self.peers.find(source)?;
-        peer.admits(self.sequence, auxiliary.counter).ok()?;
-        if !peer.fires(now) {
-            self.counters.muted_heads = self.counters.muted_heads.wrapping_add(1);
-            return None;
-        }
-        let wanted = auxiliary.counter;
-        let keystream = self
-            .keystream
-            .filter(|keystream| keystream.source == source && keystream.sequence == self.sequence);
-        let place = keystream.and_then(|keystream| wanted.checked_sub(keystream.counter));
-        let stream = keystream.zip(place).and_then(|(keystream, place)| {
-            let place = usize::try_from(place).ok()?;
-            keystream.bytes.get(place).copied()
-        });
-        let stream = stream.unwrap_or_else(|| {
-            let [stream, _] = self.first_bytes(source, wanted);
-            stream
-        });
-        Some(first ^ stream)
-    }
-
-    /// As [`Self::peek`], of the last frame that was believed, which has come again.
-    pub(in crate::mac) fn peek_again(
-        &mut self,
-        source: [u8; 8],
-        auxiliary: &Auxiliary,
-        first: u8,
-    ) -> Option<u8> {
-        let is_current = auxiliary.key_index == index(self.sequence);
-        if auxiliary.level != self.level || !is_current {
-            return None;
-        }
-        let [stream, _] = self.first_bytes(source, auxiliary.counter);
-        Some(first ^ stream)
-    }
-
     /// The way up leads over this neighbour.
     pub(in crate::mac) fn keep_parent(&mut self, addr: Option<[u8; 8]>) {
         if self.parent.addr != addr {
@@ -418,8 +329,7 @@ impl<'m> Security<'m> {
         if !is_quiet {
             return None;
         }
-        let is_paced = |at: Instant| now.since(at) < DOUBT_PACE;
-        if self.parent.asked_at.is_some_and(is_paced) {
+        if now < self.parent.asks_from {
             return None;
         }
         if self.parent.unanswered >= UNANSWERED_MAX {
@@ -429,7 +339,7 @@ impl<'m> Security<'m> {
             return None;
         }
         let challenge = self.make_challenge(addr, now, rng)?;
-        self.parent.asked_at = Some(now);
+        self.parent.asks_from = now + DOUBT_PACE;
         self.parent.unanswered += 1;
         self.counters.challenges = self.counters.challenges.wrapping_add(1);
         let challenge = Some(challenge);

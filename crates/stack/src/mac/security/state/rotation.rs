@@ -27,7 +27,7 @@ impl Security<'_> {
         self.sequence = sequence;
         self.since = Some(now);
         self.keyed = Keyed::new(self.engine, &network.link_key(sequence));
-        self.keystream = None;
+        self.ahead.forget();
         self.next_link_key = None;
         let counters = &mut self.counters;
         counters.keys_made = counters.keys_made.wrapping_add(2);
