@@ -722,7 +722,7 @@ mod tests {
         assert_eq!(gate.inside(), 0);
     }
 
-    /// Of acknowledgments that are held, the next one goes, too, until they make room for a segment.
+    /// Of acknowledgments that are held, the next goes, too, until they make room for a segment.
     #[test]
     fn a_turn_makes_room_for_a_segment() {
         for (lens, turn) in [

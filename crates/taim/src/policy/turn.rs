@@ -30,11 +30,11 @@ impl Turn {
         self.further >= TURN_SEGMENTS || self.segments >= TURN_SEGMENTS_MAX
     }
 
-    /// Counts an acknowledgment that acknowledges `bytes` for the first time; returns how many those
-    /// of the turn acknowledge. A mote whose buffer is full has no room for a segment behind the
-    /// acknowledgment of a short one, and answers the next (RFC 9293 §3.8.6.2.1). smoltcp sends a
-    /// short segment wherever its ring of bytes ends: each turn with its acknowledgment alone once
-    /// left the air idle until the answer was overdue.
+    /// Counts an acknowledgment that acknowledges `bytes` for the first time; returns how many all
+    /// those of the turn acknowledge. A mote whose buffer is full has no room for a segment after
+    /// the acknowledgment of a short one, and answers the next (RFC 9293 §3.8.6.2.1). smoltcp sends
+    /// a short segment wherever its ring of bytes ends: each turn with its acknowledgment alone
+    /// once left the air idle until the answer was overdue.
     pub(super) fn invites(&mut self, bytes: u32) -> u64 {
         self.invited += u64::from(bytes);
         self.invited
