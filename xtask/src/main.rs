@@ -168,6 +168,8 @@ enum Command {
     /// Needs a C compiler and valgrind; ends within 20 minutes.
     #[command(after_help = "Example: cargo xtask peers --quick")]
     Peers {
+        /// Another comparison in place of that
+        part: Option<peers::Part>,
         /// Print one JSON object a line
         #[arg(long)]
         json: bool,
@@ -336,6 +338,13 @@ fn run(command: &Command) -> Result<bool> {
             peers: false,
         } => sizes::run(&workspace, Format::of(*json, *markdown), *update),
         Command::Peers {
+            part: Some(peers::Part::Crowd),
+            json,
+            markdown,
+            quick,
+        } => peers::run_crowd(&workspace, Format::of(*json, *markdown), *quick),
+        Command::Peers {
+            part: None,
             json,
             markdown,
             quick,

@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use motet_peers::compare::{self, Effort, Role, Selection};
 use motet_peers::count::{self, Load};
+use motet_peers::crowd::{self, Occupant};
 use motet_peers::endpoint::Stack;
 use motet_peers::frames;
 use motet_peers::{instructions, memory, plain, report, update};
+use motet_taim::Policy;
 
 /// Motet, TCPlp, smoltcp and lwIP on the same simulated air, and under the same counter
 #[derive(Parser)]
@@ -50,6 +52,25 @@ enum Part {
     Plain,
     /// Only updates of lwIP devices, without and with the policy relay
     Update,
+    /// Only crowds of other stacks, and of Motet's motes beside them, behind the border router
+    Crowd(Crowd),
+}
+
+#[derive(Args)]
+struct Crowd {
+    /// Only this scene: star, hidden, late or floor
+    #[arg(long)]
+    scene: Option<String>,
+    /// Only with this radio: hamilton or nrf52840
+    #[arg(long)]
+    radio: Option<String>,
+    /// Only a crowd with these at its motes, in turn: motet (a whole mote), motet-tcp, tcplp,
+    /// smoltcp, lwip
+    #[arg(long, value_delimiter = ',')]
+    motes: Vec<Occupant>,
+    /// The border router's policy
+    #[arg(long, default_value = "auto")]
+    policy: Policy,
 }
 
 fn main() -> ExitCode {
@@ -97,7 +118,25 @@ fn run_part(part: &Part, arguments: &Arguments) -> Result<()> {
             let updates = update::measure(seeds, update::Around::DEFAULT)?;
             report::updates(&updates, arguments.json)
         }
+        Part::Crowd(crowd) => measure_crowds(crowd, arguments),
     }
+}
+
+fn measure_crowds(crowd: &Crowd, arguments: &Arguments) -> Result<()> {
+    let mut effort = if arguments.quick {
+        crowd::Effort::QUICK
+    } else {
+        crowd::Effort::FULL
+    };
+    effort.seeds = arguments.seeds.unwrap_or(effort.seeds);
+    let selection = crowd::Selection {
+        scene: crowd.scene.clone(),
+        radio: crowd.radio.clone(),
+        occupants: crowd.motes.clone(),
+        policy: crowd.policy,
+    };
+    let rows = crowd::measure(effort, &selection)?;
+    report::crowds(&rows, effort, arguments.json)
 }
 
 /// The comparison of all stacks, and of what the arguments select.

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::compare::{Effort, Point, Role};
 use crate::count::Load;
+use crate::crowd::{self, CrowdRun, Fate, FlowRun, Row};
 use crate::endpoint::Stack;
 use crate::frames;
 use crate::instructions::{Count, FLAGS};
@@ -225,6 +226,145 @@ pub fn plain(transfers: &[Transfer], json: bool) -> Result<()> {
         writeln!(out, "  x{part:.2}{verdict}")?;
     }
     Ok(())
+}
+
+/// Crowds: those of one kind of motes and those of two are a table each; or one object a line.
+///
+/// # Errors
+/// Of the output.
+pub fn crowds(rows: &[Row], effort: crowd::Effort, json: bool) -> Result<()> {
+    let mut out = io::stdout().lock();
+    if json {
+        for row in rows {
+            writeln!(out, "{}", crowd_json(row))?;
+        }
+        return Ok(());
+    }
+    let length = effort.length.as_secs();
+    for is_mixed in [false, true] {
+        let of_kind = |row: &&Row| (row.occupants.len() > 1) == is_mixed;
+        let mut rows = rows.iter().filter(of_kind).peekable();
+        let Some(first) = rows.peek() else { continue };
+        let who = if is_mixed {
+            "motes of several kinds in turn, each kind everywhere once"
+        } else {
+            "motes of one kind"
+        };
+        writeln!(
+            out,
+            "\nCrowds up to Motet on the host, policy {}, kb/s: {who} (runs of {length} s)\n",
+            first.policy.name()
+        )?;
+        writeln!(
+            out,
+            "scene   radio     motes            seeds            sum     Jain worst  least  \
+             gave up silent starved of flows"
+        )?;
+        for row in rows {
+            crowd_row(&mut out, row)?;
+        }
+    }
+    Ok(())
+}
+
+/// A row, the means of its kinds of motes, and each flow of its most unequal run.
+fn crowd_row(out: &mut impl Write, row: &Row) -> Result<()> {
+    let [first, last] = row.seeds;
+    let sum = row.of(CrowdRun::sum);
+    let worst = row.worst().map_or(f64::NAN, CrowdRun::jain);
+    let least = row.runs.iter().map(CrowdRun::least);
+    let flows: usize = row.runs.iter().map(|run| run.flows.len()).sum();
+    write!(
+        out,
+        "{:8}{:10}{:17}{:12}{:>7.1} ±{:>5.1}  {:.2}  {:.2}{:>7.2}",
+        row.scene.name,
+        row.radio,
+        crowd_names(row),
+        format!("{first}-{last}"),
+        sum.mean,
+        sum.ci95,
+        row.of(CrowdRun::jain).mean,
+        worst,
+        least.fold(f64::INFINITY, f64::min),
+    )?;
+    let [gave_up, silent, starved] =
+        [Fate::GaveUp, Fate::Silent, Fate::Starves].map(|fate| row.count(fate));
+    writeln!(out, "{gave_up:>9}{silent:>7}{starved:>8}{flows:>9}")?;
+    if let [one, other] = row.occupants[..] {
+        let of = |occupant| row.of(|run| run.share(occupant));
+        let part = of(other).mean / of(one).mean;
+        writeln!(
+            out,
+            "        a mote of {one} {:.2} ± {:.2}, of {other} {:.2} ± {:.2}: x{part:.2}",
+            of(one).mean,
+            of(one).ci95,
+            of(other).mean,
+            of(other).ci95
+        )?;
+    }
+    let Some(run) = row.worst() else {
+        return Ok(());
+    };
+    write!(out, "        seed {}:", run.seed)?;
+    let mut kinds = row.occupants.clone();
+    kinds.sort_unstable_by_key(|kind| kind.name());
+    kinds.dedup();
+    for kind in kinds {
+        write!(out, " {kind}")?;
+        for flow in run.flows.iter().filter(|flow| flow.occupant == kind) {
+            let mark = match flow.fate {
+                Fate::GaveUp => "!",
+                Fate::Silent => "?",
+                Fate::Lives | Fate::Starves => "",
+            };
+            write!(out, " {:.1}{mark}", flow.goodput_kbps)?;
+        }
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn crowd_names(row: &Row) -> String {
+    let names: Vec<&str> = row.occupants.iter().map(|it| it.name()).collect();
+    names.join(",")
+}
+
+fn crowd_json(row: &Row) -> serde_json::Value {
+    let flow = |flow: &FlowRun| {
+        json!({
+            "mote": flow.mote,
+            "stack": flow.occupant.name(),
+            "hops": flow.hops,
+            "goodput_kbps": flow.goodput_kbps,
+            "fate": flow.fate.name(),
+            "retransmitted": flow.retransmitted,
+        })
+    };
+    let run = |run: &CrowdRun| {
+        json!({
+            "seed": run.seed,
+            "goodput_kbps": run.sum(),
+            "jain": run.jain(),
+            "flows": run.flows.iter().map(flow).collect::<Vec<_>>(),
+        })
+    };
+    let sum = row.of(CrowdRun::sum);
+    json!({
+        "test": "crowd",
+        "scene": row.scene.name,
+        "radio": row.radio,
+        "policy": row.policy.name(),
+        "motes": crowd_names(row),
+        "seeds": row.seeds,
+        "goodput_kbps": sum.mean,
+        "ci95": sum.ci95,
+        "jain": row.of(CrowdRun::jain).mean,
+        "jain_worst": row.worst().map(CrowdRun::jain),
+        "gave_up": row.count(Fate::GaveUp),
+        "silent": row.count(Fate::Silent),
+        "starved": row.count(Fate::Starves),
+        "runs": row.runs.iter().map(run).collect::<Vec<_>>(),
+    })
 }
 
 /// Goodput by loss and window, each role a table.

@@ -87,6 +87,11 @@ impl<'c> Sender<'c> {
     pub fn segments(&self) -> u64 {
         self.segments
     }
+
+    /// Data segments sent again, as a part of all sent.
+    pub fn retransmitted(&self) -> f64 {
+        self.retransmissions as f64 / self.segments.max(1) as f64
+    }
 }
 
 impl Receiver {
@@ -106,6 +111,13 @@ impl Receiver {
             self.finished = Some(now);
             end.shutdown(now);
         }
+    }
+
+    /// The first place where what it has read is not what was sent.
+    pub fn differs_from(&self, content: &[u8]) -> Option<usize> {
+        let longer = (self.content.len() > content.len()).then_some(content.len());
+        let mut pairs = self.content.iter().zip(content);
+        pairs.position(|(a, b)| a != b).or(longer)
     }
 }
 

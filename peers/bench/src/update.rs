@@ -10,20 +10,19 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use motet::link::Link;
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
-use motet::wire::ipv6::Header;
 use motet_lab::Arena;
 use motet_lab::air::gains::{ChainAir, Gains};
 use motet_lab::air::profile::Profile;
 use motet_lab::net::network::{
-    Host, HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent, RADIO,
+    Host, HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent,
 };
 use motet_lab::net::plan;
 use motet_taim::{Config, Policy};
 use rayon::prelude::*;
 
+use crate::air::{has_room, ports_of};
 use crate::compare::{Estimate, estimate};
 use crate::endpoint::{Endpoint, Seat};
 use crate::stacks::lwip::LwipEnd;
@@ -462,7 +461,7 @@ impl<D: Endpoint, H: Endpoint> Pair<D, H> {
         while let Some(packet) = self.host.poll_packet(now) {
             network.world.inject_packet(packet);
         }
-        while has_room(network, self.mote)
+        while has_room(&network.world, self.mote)
             && let Some(packet) = self.device.poll_packet(now)
         {
             network.world.inject_at(self.mote, packet);
@@ -473,19 +472,6 @@ impl<D: Endpoint, H: Endpoint> Pair<D, H> {
         let ends = [self.device.next_deadline(now), self.host.next_deadline(now)];
         ends.into_iter().flatten().min()
     }
-}
-
-/// Whether a mote's radio has nothing waiting.
-fn has_room(network: &Network<'_>, mote: usize) -> bool {
-    let node = network.world.node(mote);
-    matches!(node.link(RADIO), Some(Link::Mesh(radio)) if !radio.has_packet_waiting())
-}
-
-/// The ports of a segment.
-fn ports_of(packet: &[u8]) -> Option<[u16; 2]> {
-    let (_, segment) = Header::parse_start(packet).ok()?;
-    let [a, b, c, d] = *segment.first_chunk()?;
-    Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])])
 }
 
 /// The byte of a stream at a place.

@@ -326,9 +326,12 @@ impl Gate {
         now: Instant,
     ) {
         let first = flow.first(Direction::Down);
-        let is_turn_over = packet.end().is_none_or(|end| self.entered.ends_with(end));
-        // If a released packet is nothing new to its mote, the next one of the flow is released,
-        // too.
+        let is_turn_over = match packet.end() {
+            Some(end) => self.entered.ends_with(end),
+            None => self.entered.invites(flow.invites) * 2 >= self.message_bytes,
+        };
+        // If a released packet is nothing new to its mote, or invites nothing yet, the next one of
+        // the flow is released, too.
         let goes_on = first.is_some() && (!is_news || !is_turn_over);
         if !goes_on {
             self.entering = None;
@@ -717,6 +720,44 @@ mod tests {
         assert_eq!(gate.share(id).until, Some(now + ms(250)));
         comes(&mut gate, &mut flow, 400, now + ms(60));
         assert_eq!(gate.inside(), 0);
+    }
+
+    /// Of acknowledgments that are held, the next goes, too, until they make room for a segment.
+    #[test]
+    fn a_turn_makes_room_for_a_segment() {
+        for (lens, turn) in [
+            ([48, 400, 400], 2),
+            ([199, 400, 400], 2),
+            ([200, 400, 400], 1),
+            ([400, 400, 400], 1),
+            ([100, 100, 100], 2),
+            ([40, 40, 40], 3),
+        ] {
+            let (mut gate, id, mut flow, now) = gate();
+            gate.message_bytes = 400;
+            let ack = |ack| Segment {
+                direction: Direction::Down,
+                ack: Some(ack),
+                ..up(0, 0)
+            };
+            flow.on_pass(Direction::Down, Passing::of(&ack(0)), now);
+            let mut end = 0;
+            for (number, len) in (0..).zip(lens) {
+                flow.on_segment(&up(end, len), now);
+                end += len;
+                flow.hold(PacketId(number), &ack(end), now);
+                gate.on_held(id, &flow, now);
+            }
+            flow.on_segment(&up(end, 400), now);
+            let mut released = 0;
+            while released == 0 || gate.entering.is_some() {
+                assert_eq!(gate.next(now), Some(id));
+                let (held, is_news) = flow.release(Direction::Down, now).expect("one is held");
+                gate.on_released(id, &flow, (&held, is_news), now);
+                released += 1;
+            }
+            assert_eq!((released, gate.inside()), (turn, 1), "{lens:?}");
+        }
     }
 
     /// A pure download once had no estimate of the mote's timer, and so was urgent at once: it went

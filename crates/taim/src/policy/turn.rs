@@ -1,9 +1,10 @@
-//! The segments with data that a flow has a turn with, where data into the mesh wait for their turn
-//! like acknowledgments. Source: Motet's own.
+//! The packets that a flow has a turn with: acknowledgments until they make room for a segment, and
+//! segments with data where data into the mesh wait for their turn like acknowledgments. Source:
+//! Motet's own.
 
 use crate::flow;
 
-/// The data of one flow that were let in at its turn.
+/// What was let in of one flow at its turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     /// Segments that go further than those before.
@@ -12,6 +13,8 @@ pub(super) struct Turn {
     segments: usize,
     /// Behind the last byte.
     end: Option<u32>,
+    /// Bytes that acknowledgments without data acknowledged for the first time.
+    invited: u64,
 }
 
 impl Turn {
@@ -25,6 +28,16 @@ impl Turn {
             self.end = Some(end);
         }
         self.further >= TURN_SEGMENTS || self.segments >= TURN_SEGMENTS_MAX
+    }
+
+    /// Counts an acknowledgment that acknowledges `bytes` for the first time; returns how many all
+    /// those of the turn acknowledge. A mote whose buffer is full has no room for a segment after
+    /// the acknowledgment of a short one, and answers the next (RFC 9293 §3.8.6.2.1). smoltcp sends
+    /// a short segment wherever its ring of bytes ends: each turn with its acknowledgment alone
+    /// once left the air idle until the answer was overdue.
+    pub(super) fn invites(&mut self, bytes: u32) -> u64 {
+        self.invited += u64::from(bytes);
+        self.invited
     }
 }
 

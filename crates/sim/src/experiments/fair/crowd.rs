@@ -42,7 +42,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// Where the motes are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+pub enum Place {
     /// All hear each other and the border router.
     Star(u16),
     /// All hear the border router, and no mote another one.
@@ -82,10 +82,27 @@ impl Place {
         radio != RADIOS[2] || matches!(self, Floor(_))
     }
 
-    const fn motes(self) -> u16 {
+    /// How many motes are there.
+    pub const fn motes(self) -> u16 {
         match self {
             Star(motes) | Hidden(motes) | Floor(motes) => motes,
         }
+    }
+
+    /// The network there, its routes given and all else as where nothing is set.
+    ///
+    /// # Errors
+    /// [`Failure::Topology`]: there is no such radio, or no such floor was found.
+    pub fn network(self, radio: &str, seed: u64) -> Result<NetworkOptions, Failure> {
+        let document = Document::new()
+            .with("radio.profile", radio)
+            .with("topology.joining", "static");
+        let scenario = self.on(document, seed).scenario();
+        let scenario = scenario.map_err(|error| Failure::Topology(error.to_string()))?;
+        Ok(NetworkOptions {
+            seed,
+            ..scenario.network
+        })
     }
 
     /// The keys of a scenario that make it.
@@ -125,17 +142,11 @@ fn list(values: impl IntoIterator<Item = impl Into<Value>>) -> Value {
 
 impl Traffic for Crowd {
     fn run(&self, _: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
-        let document = Document::new()
-            .with("radio.profile", self.radio)
-            .with("topology.joining", "static");
-        let scenario = self.place.on(document, seed).scenario();
-        let scenario = scenario.map_err(|error| Failure::Topology(error.to_string()))?;
         let motes = usize::from(self.place.motes());
         let trial = Trial {
             mesh: NetworkOptions {
-                seed,
                 hosts: hosts(motes),
-                ..scenario.network
+                ..self.place.network(self.radio, seed)?
             },
             senders: (1..=motes).collect(),
             bytes: None,

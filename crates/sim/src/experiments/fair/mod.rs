@@ -17,7 +17,7 @@
 
 mod chains;
 mod combined;
-mod crowd;
+pub mod crowd;
 mod goals;
 mod testbed;
 mod testbeds;
