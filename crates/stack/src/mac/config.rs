@@ -27,7 +27,8 @@ pub struct Config {
     pub be_max: u8,
     /// `macMaxCSMABackoffs`: the attempt fails when the channel was busy more often.
     pub csma_backoffs_max: u8,
-    /// Attempts in all before a frame is given up; a channel that stayed busy consumes one.
+    /// Attempts in all before a frame is given up; a channel that stayed busy consumes one. Twice
+    /// as many, where [`Self::retry_doubles`], for a neighbour that needs more than two on average.
     pub attempts_max: u8,
     /// How long a frame may be at this node, queue and retries included, before an attempt.
     ///
@@ -147,8 +148,8 @@ pub const ATTEMPTS_MAX: u8 = 8;
 /// d = 40 ms (TCPlp §7.1): long enough to outlast a hidden neighbour's burst of frames.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_millis(40);
 
-/// Two frames that need all their attempts (0.9 s each at most) one after another, and a fifth of
-/// the 10 s for which `docs/reference/tcphc.md` bounds a frame's life on its whole path.
+/// Two frames that need eight attempts (0.9 s at most) one after another, or one that needs
+/// sixteen, and a fifth of the 10 s for which `docs/reference/tcphc.md` bounds a frame's life on its whole path.
 pub const FRAME_AGE_MAX: Duration = Duration::from_secs(2);
 
 /// `macAckWaitDuration`, 54 symbols (IEEE 802.15.4-2006 table 86): a unit backoff, a
@@ -177,10 +178,10 @@ pub const CCA: Duration = Duration::from_micros(8 * SYMBOL_US as u64);
 /// profile), so that it expires only when an answer was lost.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Longer than one frame's attempts may last (8 × (backoffs of at most 37 ms + a frame) and 7
-/// delays of 40 ms, or 80 where they double: 0.9 s), shorter than 256 frames take (2.1 s), after
-/// which a sequence number comes back.
-pub(crate) const DUPLICATE_LIFETIME: Duration = Duration::from_millis(1_000);
+/// Longer than one frame's attempts may last (16 × (backoffs of at most 37 ms + a frame) and 15
+/// delays of 80 ms: 1.9 s), shorter than 256 frames take (2.1 s), after which a sequence number
+/// comes back.
+pub(crate) const DUPLICATE_LIFETIME: Duration = Duration::from_millis(2_000);
 
 /// One slot: the router advertisement or error that must pass when data fills the queue.
 pub(crate) const RESERVE_CONTROL: u8 = 1;

@@ -9,6 +9,7 @@
 //!
 //! Source: IEEE 802.15.4-2006 §7.5.6.3 and §7.5.6.4.
 
+use super::queue::FrameSlot;
 use super::{Frame, FrameDrop, Mac};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
@@ -178,11 +179,10 @@ impl Mac<'_> {
     }
 
     /// Attempts in all at the frame in this slot.
-    pub(super) fn attempts_max(&self, index: u8) -> u8 {
-        let attempts_max = self.config.attempts_max;
-        match self.queue.get(index).is_some_and(|slot| slot.is_indirect) {
-            true => attempts_max.min(self.serving.attempts_max),
-            false => attempts_max,
+    pub(super) fn attempts_max(&self, slot: &FrameSlot) -> u8 {
+        match slot.is_indirect {
+            true => self.config.attempts_max.min(self.serving.attempts_max),
+            false => self.patient_attempts(slot.to),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Stands for a parent of sleeping nodes, in a build without the feature `sleepy`; see `pending`.
 
+use super::queue::FrameSlot;
 use super::{FrameDrop, Mac};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
@@ -46,7 +47,7 @@ impl Mac<'_> {
         Err(FrameDrop::Command)
     }
 
-    pub(super) const fn attempts_max(&self, _: u8) -> u8 {
-        self.config.attempts_max
+    pub(super) fn attempts_max(&self, slot: &FrameSlot) -> u8 {
+        self.patient_attempts(slot.to)
     }
 }

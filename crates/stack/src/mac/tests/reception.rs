@@ -163,7 +163,7 @@ fn duplicates_are_acknowledged_but_not_delivered() {
         assert_eq!(bench.acks_sent().len(), acks, "{name}");
     }
     assert_eq!(bench.mac.counters().dropped(FrameDrop::Duplicate), 2);
-    bench.now += Duration::from_millis(1_001);
+    bench.now += Duration::from_millis(2_001);
     assert!(
         bench.hear(&first).is_some(),
         "256 frames later the number means another frame"
