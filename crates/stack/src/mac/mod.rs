@@ -407,6 +407,12 @@ impl<'m> Mac<'m> {
         self.queue.len()
     }
 
+    /// As [`Self::queue_len`], without frames that are passed on.
+    #[cfg(feature = "entry")]
+    pub(crate) fn own_len(&self) -> usize {
+        self.queue.count(|slot| !slot.is_passed_on)
+    }
+
     /// Keeps what is known of the neighbour `addr`, however many others are heard.
     pub fn keep(&mut self, addr: Option<LinkAddr>) {
         self.neighbors.keep(addr);

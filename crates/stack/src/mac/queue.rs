@@ -91,6 +91,9 @@ pub struct FrameSlot {
     /// What the frame is, beside a part of a packet of the link.
     #[cfg(feature = "security")]
     pub(super) secret: Secret,
+    /// Whether the frame came in and goes on.
+    #[cfg(feature = "entry")]
+    pub(super) is_passed_on: bool,
     /// Whether the condition in [`super::immediate`] is this frame's.
     pub(super) is_conditional: bool,
     /// The event that the frame waits for before it is sent.
@@ -118,6 +121,8 @@ impl FrameSlot {
         is_indirect: false,
         #[cfg(feature = "security")]
         secret: Secret::Packet,
+        #[cfg(feature = "entry")]
+        is_passed_on: false,
         is_conditional: false,
         wait: Wait::No,
         not_before: Instant::ORIGIN,
@@ -221,6 +226,10 @@ impl<'m> FrameQueue<'m> {
         #[cfg(feature = "security")]
         {
             slot.secret = Secret::Packet;
+        }
+        #[cfg(feature = "entry")]
+        {
+            slot.is_passed_on = frame.class == Class::Forward;
         }
         slot.is_conditional = false;
         slot.wait = Wait::No;

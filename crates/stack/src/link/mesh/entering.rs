@@ -70,9 +70,11 @@ impl<'m> Mesh<'m> {
     /// Puts the next packet, by the flows' turns, into the fragmenter; returns whether there was
     /// one.
     ///
-    /// Only few frames may wait in the MAC before: these leave in the order in which they came.
+    /// Only few frames of this node may wait in the MAC before: these leave in the order in which
+    /// they came. Frames that it passes on do not count: those of one stream between two motes, at
+    /// their pace, had kept requests to others here for seconds.
     pub(super) fn next_entering(&mut self, ip: &mut Ip<'_>, now: Instant) -> bool {
-        if self.mac.room(Class::Own) == 0 || self.mac.queue_len() > FRAMES_AHEAD {
+        if self.mac.room(Class::Own) == 0 || self.mac.own_len() > FRAMES_AHEAD {
             return false;
         }
         let Self {
