@@ -49,14 +49,14 @@ fn a_lone_request_is_no_slower_than_unpaced() {
 }
 
 /// A border router with two arms, whose motes do not hear each other: a download to the first mote
-/// of one arm, beside the flow `from` the second mote of the other, which does not hear the border
+/// of one arm, beside `flow`, with the second mote of the other arm, which does not hear the border
 /// router.
-fn beside_a_download(radio: &str, from: &str) -> Vec<RunResult> {
+fn beside_a_download(radio: &str, flow: &str) -> Vec<RunResult> {
     runs(&format!(
         "duration_s = 120\nwarmup_s = 30\njoin_s = 400\nseeds = 4\n[topology]\npositions = \
          [[0.0, 0.0], [18.0, 0.0], [-18.0, 0.0], [36.0, 0.0]]\njoining = \"rpl\"\n[path_loss]\n\
          exponent = 4.0\n[radio]\nprofile = \"{radio}\"\n[[flow]]\nfrom = \"host\"\nto = 2\n\
-         [[flow]]\n{from}\n"
+         [[flow]]\n{flow}\n"
     ))
 }
 
@@ -67,12 +67,13 @@ fn a_download_leaves_room_for_an_upload_that_does_not_hear_it() {
     for radio in ["nrf52840", "telosb"] {
         for run in beside_a_download(radio, "from = 3") {
             let [down, up] = [0, 1].map(|at| run.flows[at].goodput_kbps);
-            assert!(up > down / 12.0, "{radio}, {}: {down}, {up}", run.seed);
+            let shares = down > 20.0 && up > down / 12.0;
+            assert!(shares, "{radio}, {}: {down}, {up}", run.seed);
         }
     }
 }
 
-/// Nine of ten answers of such a mote were lost, in messages of one frame or two.
+/// Nine of ten answers of such a mote were lost.
 #[test]
 fn a_download_leaves_room_for_answers() {
     let request = "kind = \"request\"\ninterval_s = 5\nfrom = \"host\"\nto = 3";
@@ -80,10 +81,49 @@ fn a_download_leaves_room_for_answers() {
         let runs = beside_a_download(radio, request);
         let delivered = runs.iter().map(|run| run.flows[1].delivered().unwrap());
         let mean = delivered.sum::<f64>() / runs.len() as f64;
-        assert!(mean > 0.8, "{radio}: {mean}");
+        assert!(mean > 0.9, "{radio}: {mean}");
         for run in &runs {
             let kbps = run.flows[0].goodput_kbps;
             assert!(kbps > 50.0, "{radio}, {}: {kbps}", run.seed);
+        }
+    }
+}
+
+/// With a channel for each link a neighbour of the border router is such a mote, too: while the
+/// border router sends, it is deaf to its own channel.
+#[test]
+fn a_download_on_another_channel_leaves_room_for_an_upload() {
+    let runs = runs(
+        "duration_s = 60\nwarmup_s = 20\nseeds = 3\n[topology]\npositions = [[0.0, 0.0], [18.0, 0.0], \
+         [-18.0, 0.0], [36.0, 0.0]]\njoining = \"rpl\"\n[path_loss]\nexponent = 4.0\n[radio]\n\
+         profile = \"nrf52840\"\nchannels = \"multi\"\n[[flow]]\nfrom = \"host\"\nto = 2\n[[flow]]\n\
+         from = 1\n",
+    );
+    for run in runs {
+        let [down, up] = [0, 1].map(|at| run.flows[at].goodput_kbps);
+        let shares = down > 20.0 && up > down / 4.0;
+        assert!(shares, "{}: {down}, {up}", run.seed);
+    }
+}
+
+/// A stream between two motes keeps frames for the next hop of both in the border router's queue,
+/// and requests of the host waited behind them for seconds: a quarter were answered.
+#[test]
+fn requests_pass_beside_a_stream_between_motes() {
+    let request =
+        |to| format!("[[flow]]\nkind = \"request\"\ninterval_s = 5\nfrom = \"host\"\nto = {to}\n");
+    let runs = runs(&format!(
+        "duration_s = 100\nwarmup_s = 20\nseeds = 2\n[topology]\npositions = [[0.0, 0.0], \
+         [17.0, 0.0], [34.0, 0.0], [-8.5, 14.7], [-17.0, 29.4], [-7.5, -13.0]]\njoining = \"rpl\"\n\
+         [path_loss]\nexponent = 4.0\n[radio]\nprofile = \"telosb\"\n[[flow]]\nfrom = 5\nto = 1\n\
+         {}{}",
+        request(2),
+        request(3)
+    ));
+    for run in runs {
+        for flow in &run.flows[1..] {
+            let delivered = flow.delivered().unwrap();
+            assert!(delivered > 0.9, "{}: {delivered}", run.seed);
         }
     }
 }

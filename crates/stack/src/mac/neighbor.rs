@@ -31,11 +31,10 @@ pub struct Neighbor {
     /// When `dsn` was first heard.
     dsn_at: Instant,
     used_at: Instant,
-    /// The sequence number of the last frame for all, and when it was first heard: the lower byte
-    /// of [`ticks`].
+    /// The sequence number of the last frame for all, and when it was first heard, in [`ticks`].
     for_all: Option<(u8, u8)>,
     /// When a fragment last came from it, in [`ticks`].
-    fragment_at: u16,
+    fragment_at: u8,
     attempts: u16,
     successes: u16,
     /// Whether the neighbour has ever acknowledged a frame.
@@ -73,11 +72,6 @@ impl Neighbor {
 
     fn is(&self, addr: LinkAddr) -> bool {
         self.known && self.addr.is(&addr)
-    }
-
-    /// Whether a fragment came lately. Ticks wrap: three of 65,536, in 19 h, say so of none.
-    fn sent_fragment(&self, now: Instant) -> bool {
-        ticks(now).wrapping_sub(self.fragment_at) <= FRAGMENTS_FOR
     }
 
     const fn is_silent(&self) -> bool {
@@ -270,7 +264,7 @@ impl<'m> Neighbors<'m> {
         let Some(entry) = self.entry(src, now) else {
             return false;
         };
-        let [_, tick] = ticks(now).to_be_bytes();
+        let tick = ticks(now);
         let is_recent = |then: u8| tick.wrapping_sub(then) <= 1;
         if matches!(entry.for_all, Some((known, then)) if known == dsn && is_recent(then)) {
             return true;
@@ -367,18 +361,14 @@ impl<'m> Neighbors<'m> {
         }
     }
 
-    /// Whether a fragment came from `addr` lately, within two ticks.
+    /// Whether a fragment came from `addr` lately, within two ticks. They wrap: for three of every
+    /// 256 this may be so of none.
     pub(super) fn sends_fragments(&self, addr: LinkAddr, now: Instant) -> bool {
+        let is_late = |then: u8| ticks(now).wrapping_sub(then) <= FRAGMENTS_FOR;
         IS_PACED
             && self
                 .find(addr)
-                .is_some_and(|entry| entry.sent_fragment(now))
-    }
-
-    /// As [`Self::sends_fragments`], of any neighbour but `addr`.
-    pub(super) fn meets_fragments(&self, addr: LinkAddr, now: Instant) -> bool {
-        let mut others = self.table.iter().filter(|entry| !entry.is(addr));
-        IS_PACED && others.any(|entry| entry.known && entry.sent_fragment(now))
+                .is_some_and(|entry| is_late(entry.fragment_at))
     }
 
     /// Notes that a fragment from `addr` had come `at`, and `until` when it waits here for the next
@@ -501,15 +491,15 @@ impl<'m> Neighbors<'m> {
 }
 
 /// Time in steps of 2^20 µs, a little over a second: more than sixteen channels take for one frame.
-const fn ticks(now: Instant) -> u16 {
-    (now.as_micros() >> 20) as u16
+const fn ticks(now: Instant) -> u8 {
+    (now.as_micros() >> 20) as u8
 }
 
 /// Whether this build measures its pace.
 const IS_PACED: bool = cfg!(feature = "pace");
 
 /// Ticks for which a neighbour counts as one that sends fragments.
-const FRAGMENTS_FOR: u16 = 2;
+const FRAGMENTS_FOR: u8 = 2;
 
 /// The effort of one attempt for each frame (RFC 6551 §4.3.2).
 const EFFORT_ONE: u16 = 128;
@@ -556,7 +546,6 @@ mod tests {
     use super::*;
 
     const PARENT: LinkAddr = LinkAddr::Short(1);
-    const OTHER: LinkAddr = LinkAddr::Short(2);
 
     /// Whether the parent is still known when `strangers` strangers were heard and have
     /// acknowledged.
@@ -742,8 +731,6 @@ mod tests {
         for (later_ms, sends) in [(0, true), (2_000, true), (3_200, false), (100_000, false)] {
             let now = at + Duration::from_millis(later_ms);
             assert_eq!(neighbors.sends_fragments(PARENT, now), sends, "{later_ms}");
-            assert!(!neighbors.meets_fragments(PARENT, now), "{later_ms}");
-            assert_eq!(neighbors.meets_fragments(OTHER, now), sends, "{later_ms}");
         }
     }
 

@@ -98,11 +98,6 @@ impl Mac<'_> {
         self.neighbors.sends_fragments(to, now)
     }
 
-    /// Whether a fragment came from another neighbour than `to` lately.
-    pub(crate) fn meets_fragments(&self, to: LinkAddr, now: Instant) -> bool {
-        self.neighbors.meets_fragments(to, now)
-    }
-
     /// How far apart frames begin that go on to `to`, as far as is known, while they come.
     pub(crate) fn apart(&self, to: LinkAddr, now: Instant) -> Option<Duration> {
         self.neighbors.apart(to, now)

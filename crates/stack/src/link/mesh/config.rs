@@ -80,7 +80,8 @@ impl MeshConfig {
 ///
 /// The number of hops left comes from routing: upwards the rank in hops, downwards the depth of the
 /// subtree below this node. The hop limit of packets cannot be used, since each source chooses its
-/// own. If routing does not know the number, frames do not wait.
+/// own. If routing does not know the number, frames do not wait. Where the wait is measured, a
+/// border router also rests between frames of what it sends down; the module `rests` describes why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pacing {
     /// Part of the measured wait, %; 0: the wait is not measured. Use it together with doubling
@@ -130,8 +131,8 @@ impl Pacing {
         }
     }
 
-    /// Whether there are motes that do not hear this node and send to its neighbours: whether it is
-    /// the border router, and has sent a packet over more than one hop.
+    /// Whether there may be motes that do not hear this node and send to its neighbours: it is the
+    /// border router, and packets go over more than one hop, or, with RPL, once went.
     pub(super) const fn has_hidden(&self) -> bool {
         self.hops_up == 0 && self.hops_down > 1
     }

@@ -267,13 +267,13 @@ impl<'m> Mesh<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Result<Arrival<'m, 's>, LinkDrop> {
+        let parsed = lowpan_frag::Header::parse(frame.payload);
+        let (header, piece) = parsed.map_err(|_| LinkDrop::MalformedFragment)?;
         self.note_fragment(frame.src, now);
         self.mac.note_fragment(frame.src, now);
         if IS_RELAY {
             self.note_promise(FragmentOrigin::new(frame, now));
         }
-        let parsed = lowpan_frag::Header::parse(frame.payload);
-        let (header, piece) = parsed.map_err(|_| LinkDrop::MalformedFragment)?;
         let key = Key {
             from: frame.src,
             tag: header.datagram_tag,
@@ -318,6 +318,8 @@ impl<'m> Mesh<'m> {
         let (header, rest) = Header::parse_start(piece).map_err(|_| LinkDrop::MalformedPacket)?;
         let ingress = self.ingress(frame, headers.rpi);
         let disposition = ip.disposition((&header, rest), &ingress);
+        let is_far = !crate::ip::has_iid(&header.src, &frame.src.iid());
+        self.note_first_fragment(frame.src, is_far, now);
         let (mut handling, option) = match disposition {
             Disposition::Local => (FragmentHandling::Reassemble, None),
             Disposition::Forward(hop) if IS_RELAY => self.way_forward(ip, &header, hop, &headers),

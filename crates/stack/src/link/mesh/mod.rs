@@ -55,6 +55,11 @@ mod pace_search;
 pub(super) mod packet_meta;
 #[cfg(feature = "sleepy")]
 mod parent;
+#[cfg(all(feature = "entry", feature = "pace"))]
+mod rests;
+#[cfg(not(all(feature = "entry", feature = "pace")))]
+#[path = "rests_absent.rs"]
+mod rests;
 #[cfg(feature = "rpl")]
 mod routing;
 #[cfg(not(feature = "rpl"))]
@@ -74,11 +79,6 @@ mod thinning;
 mod thinning;
 #[cfg(feature = "thread")]
 mod thread;
-#[cfg(all(feature = "entry", feature = "pace"))]
-mod turns;
-#[cfg(not(all(feature = "entry", feature = "pace")))]
-#[path = "turns_absent.rs"]
-mod turns;
 
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, MeshConfig, Pacing, Relaying};
@@ -122,8 +122,8 @@ pub struct Mesh<'m> {
     settings: MeshSettings,
     /// The pace that a source has found for itself.
     pace_search: pace_search::PaceSearch,
-    /// When the border router leaves the air to others.
-    turns: turns::Turns,
+    /// The border router's rests.
+    rests: rests::Rests,
     last_hops: last_hop::LastHops,
     mac: Mac<'m>,
     /// TCP header compression, where the network has it.
@@ -209,7 +209,7 @@ impl<'m> Mesh<'m> {
             },
             settings: MeshSettings::of(&config),
             pace_search: pace_search::PaceSearch::NEW,
-            turns: turns::Turns::NEW,
+            rests: rests::Rests::NEW,
             last_hops: last_hop::LastHops::default(),
             mac,
             tcphc: None,

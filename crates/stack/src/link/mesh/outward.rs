@@ -174,10 +174,15 @@ impl<'m> Mesh<'m> {
                 self.mac.note_flow(outcome.to, flow);
                 // The next attempt begins with its copy.
                 let until = outcome.started + (pace - outcome.copied);
-                match begins || is_router {
-                    true => until,
-                    false => until.max(self.rests_until(way, took, outcome.to, now)),
+                if !is_router && self.has_hidden() {
+                    if !begins {
+                        self.count_frame(took, goes_further, outcome, now);
+                    }
+                    return self
+                        .mac
+                        .pause(outcome.to, until.max(self.rests.until()), now);
                 }
+                until
             }
         };
         if until > now {
@@ -185,21 +190,33 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// Until when a border router sends no fragment down, after one that `to` has taken.
-    fn rests_until(
-        &mut self,
-        (_, goes_further): (bool, bool),
-        took: ExchangeTimes,
-        to: LinkAddr,
-        now: Instant,
-    ) -> Instant {
-        // On a channel of its own the mote's frame meets none of the stream's.
-        let is_single = self.mac.config().channels.is_single();
-        if !is_single || !self.settings.pacing.has_hidden() {
-            return now;
+    /// Whether motes may send that do not hear this node. With a channel for each link its own
+    /// neighbours are such motes: each frame of theirs meets it deaf while it sends on another
+    /// channel.
+    fn has_hidden(&self) -> bool {
+        let pacing = &self.settings.pacing;
+        pacing.has_hidden() || !self.mac.config().channels.is_single() && pacing.hops_up == 0
+    }
+
+    /// Notes the first fragment of a packet of `src`. `is_far`: whether another node sent the
+    /// packet. Of a stranger nothing is noted: a source address may be invented.
+    pub(super) fn note_first_fragment(&mut self, src: LinkAddr, is_far: bool, now: Instant) {
+        let may_be_hidden = is_far || !self.mac.config().channels.is_single();
+        if may_be_hidden && self.mac.is_trusted(src) {
+            self.rests.meet(src, now);
         }
-        let meets_others = self.mac.meets_fragments(to, now);
-        self.turns.after(took, goes_further, meets_others, now)
+    }
+
+    /// Counts a frame that a border router has sent down, of a packet of several.
+    fn count_frame(
+        &mut self,
+        took: ExchangeTimes,
+        goes_further: bool,
+        outcome: &Outcome,
+        now: Instant,
+    ) {
+        let stream = (outcome.to, outcome.token);
+        self.rests.count(stream, took, goes_further, now);
     }
 
     /// The time from the start of a frame of a flow to the start of the next one. The way of a

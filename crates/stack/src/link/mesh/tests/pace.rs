@@ -381,6 +381,49 @@ fn a_border_router_makes_way_for_what_comes_against_it() {
     }
 }
 
+/// A border router rests after some frames of a stream over one channel if packets go over several
+/// hops; a mote never does.
+#[cfg(all(feature = "entry", feature = "pace"))]
+#[test]
+fn a_border_router_rests_where_motes_may_not_hear_it() {
+    for (hops_up, hops_down, is_router, comes_up, rest_ms) in [
+        (0, 2, false, false, 8 * 4),
+        (0, 2, false, true, 20 * 4),
+        (0, 1, false, true, 0),
+        (1, 2, false, true, 0),
+        (1, 2, true, true, 0),
+    ] {
+        let mut mesh = mesh_with(Pacing {
+            hops_up,
+            hops_down,
+            ..Pacing::MEASURED
+        });
+        let mut now = NOW(9_000);
+        for addr in [CHILD, OTHER] {
+            mesh.mac.note_attempt(addr, Some(MS(4)), now);
+        }
+        went(&mut mesh, CHILD, now);
+        // The border router's frames for a neighbour have no pace.
+        mesh.last_hops.note(1, false);
+        let mut longest = MS(0);
+        for _ in 0..60 {
+            if comes_up {
+                mesh.note_first_fragment(OTHER, true, now);
+            }
+            mesh.pace(is_router, &taken(CHILD, now, 4), now);
+            let begins = begins(&mut mesh, CHILD, now);
+            longest = longest.max(begins.since(now));
+            now = now.max(begins) + MS(4);
+        }
+        let expected = MS(rest_ms);
+        let slack = MS(24);
+        assert!(
+            longest >= expected && longest < expected + slack,
+            "{hops_up} {hops_down} {is_router} {comes_up}: {longest:?}"
+        );
+    }
+}
+
 /// Of several flows of fragments, each from a sender to a node, the first fragment after so many
 /// ms, the next ones so far apart: whether a relay makes the last one of each flow wait.
 #[cfg(all(feature = "pace", feature = "cit"))]
