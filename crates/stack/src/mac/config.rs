@@ -149,7 +149,8 @@ pub const ATTEMPTS_MAX: u8 = 8;
 pub const RETRY_DELAY_MAX: Duration = Duration::from_millis(40);
 
 /// Two frames that need eight attempts (0.9 s at most) one after another, or one that needs
-/// sixteen, and a fifth of the 10 s for which `docs/reference/tcphc.md` bounds a frame's life on its whole path.
+/// sixteen, and a fifth of the 10 s for which `docs/reference/tcphc.md` bounds a frame's life on
+/// its whole path.
 pub const FRAME_AGE_MAX: Duration = Duration::from_secs(2);
 
 /// `macAckWaitDuration`, 54 symbols (IEEE 802.15.4-2006 table 86): a unit backoff, a

@@ -5,14 +5,14 @@
 //! stream's. The border router's frames do not fail, so nothing tells it of the mote, and nothing
 //! tells a policy for flows either: the mote's packets never arrive. So the border router rests
 //! after some frames, for long enough that a frame of such a mote gets through. Once fragments of
-//! such motes come, by a neighbour that the stream does not go to, the border router rests for about
-//! half of the time. Packets of its own neighbours do not count: these hear it, except where each
-//! link has its channel.
+//! such motes come, by a neighbour that the stream does not go to, the border router rests for
+//! about half of the time. Packets of its own neighbours do not count: these hear it, except where
+//! each link has its channel.
 //!
 //! Place: [`outward`](super::outward), after [`pace`](super::pace), at the border router of a mesh
-//! with more than one hop. Left out: packets of one frame, such as ACKs, which other nodes wait for; streams to
-//! sleeping children; and motes: their streams go up, and where a hidden mote sends, their frames
-//! fail, so that they slow down.
+//! with more than one hop. Left out: packets of one frame, such as ACKs, which other nodes wait
+//! for; streams to sleeping children; and motes: their streams go up, and where a hidden mote
+//! sends, their frames fail, so that they slow down.
 
 use super::pace::ExchangeTimes;
 use crate::time::{Duration, Instant};
