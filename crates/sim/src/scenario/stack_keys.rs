@@ -75,7 +75,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "`auto`: each node measures how long a frame takes, leaves a neighbour alone that has taken \
          one while that goes on, and tries again after a wait that begins with that time and \
          doubles, up to 40 ms, or 80 where several sources contend for a relay; neither `hold_ms` nor \
-         `retry_delay_ms` may be given. `off`: these two set the times. Frames for all, alarms, frames \
+         `retry_delay_ms` may be given. The border router rests between frames of its downloads. \
+         `off`: `hold_ms` and `retry_delay_ms` set the times. Frames for all, alarms, frames \
          for children that sleep and Bluetooth LE are never paced. A relay that passes on fragments of \
          several nodes marks packets (ECN), its own too, once its queue is nearly full, or after losses once \
          a third of it is taken, whatever `queue` says.",
@@ -90,7 +91,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "pace_percent",
         Integer(10, 250),
         Some("100"),
-        "With `pacing` `auto`: part of the measured pace, in per cent.",
+        "With `pacing` `auto`: part of the measured pace, in per cent; rests of the border router \
+         stay as long.",
     ).only_802_15_4().needs(Part::Paces),
     key(
         "hold_ms",
@@ -120,7 +122,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "link_attempts",
         Integer(1, 100),
         Some("8"),
-        "Attempts in all before the MAC gives a frame up.",
+        "Attempts in all before the MAC gives a frame up; with `pacing` `auto` twice as many for a \
+         neighbour that needs more than two on average.",
     ).only_802_15_4(),
     key(
         "be_min",
