@@ -167,9 +167,15 @@ impl Load {
         let (moves, streams) = (self.moves(), self.trains.count_ones() >= TRAINS_MIN);
         streams
             && !self.rests()
-            && self.partial.sum() * LIGHT_PART <= moves
+            && self.is_bulk()
             && moves * LIGHT_PART >= MOST_MIN
             && moves * STARVED_PART >= busiest.moves
+    }
+
+    /// Whether its bytes come in full segments, but for an eighth. Readings do not, and a flow that
+    /// has sent them alone is heavy beside nobody.
+    fn is_bulk(&self) -> bool {
+        self.partial.sum() * LIGHT_PART <= self.moves()
     }
 
     /// What the busiest flow moves at least, where this flow is compared with it. There is no floor
@@ -337,7 +343,7 @@ impl HeavyFlows {
             let Some(last) = load.last else { continue };
             load.judge(&self.busiest);
             load.is_heavy &= now.since(last) < CLAIM;
-            starves |= load.is_heavy && !load.is_busy(&self.busiest);
+            starves |= load.is_heavy && load.is_bulk() && !load.is_busy(&self.busiest);
             self.heavy += usize::from(load.is_heavy);
             load.is_counted_up = load.is_heavy && load.is_up();
             self.heavy_up += usize::from(load.is_counted_up);
@@ -865,6 +871,32 @@ mod tests {
                 }
             }
             assert_eq!(contended, [expected, expected, false], "{bytes}");
+        }
+    }
+
+    /// Where nobody else sends, a mote with a reading each ten seconds is heavy. A download that
+    /// begins was then one of two flows of which one starves, and was held for up to 24 s.
+    #[test]
+    fn a_reader_does_not_starve_beside_a_download() {
+        let mut loads = HeavyFlows::patient();
+        for second in 0..80 {
+            let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+            if second % 10 == 0 {
+                loads.on_segment(FlowId::at(0), sign(220), now);
+            }
+            if second == 72 {
+                assert_eq!(loads.heavy, 1, "the reader alone");
+            }
+            if second >= 73 {
+                let down = Sign {
+                    direction: Direction::Down,
+                    full: 2,
+                    ..sign(10_000)
+                };
+                loads.on_segment(FlowId::at(1), down, now);
+                loads.on_segment(FlowId::at(1), sign(0), now);
+            }
+            assert!(!loads.contend(), "{second}");
         }
     }
 
