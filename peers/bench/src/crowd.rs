@@ -20,7 +20,7 @@ use motet_lab::stats::jain;
 use motet_taim::Policy;
 use rayon::prelude::*;
 
-use crate::compare::{Estimate, estimate};
+use crate::compare::{Effort, Estimate, estimate};
 use crate::endpoint::Stack;
 
 pub use self::run::run;
@@ -262,27 +262,16 @@ impl Row {
     }
 }
 
-/// How long and how often.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// Seeds of each of the two sets.
-    pub seeds: u64,
-    /// Virtual time that is measured in each run.
-    pub length: Duration,
-}
-
-impl Effort {
-    /// What is judged.
-    pub const FULL: Self = Self {
-        seeds: 5,
-        length: Duration::from_secs(300),
-    };
-    /// A look.
-    pub const QUICK: Self = Self {
-        seeds: 2,
-        length: Duration::from_secs(60),
-    };
-}
+/// The effort that is judged: seeds of each of the two sets, and the time that is measured.
+pub const FULL: Effort = Effort {
+    seeds: 5,
+    length: Duration::from_secs(300),
+};
+/// The effort of a look.
+pub const QUICK: Effort = Effort {
+    seeds: 2,
+    length: Duration::from_secs(60),
+};
 
 /// Which crowds.
 #[derive(Clone, Debug, Default)]

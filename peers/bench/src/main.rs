@@ -124,9 +124,9 @@ fn run_part(part: &Part, arguments: &Arguments) -> Result<()> {
 
 fn measure_crowds(crowd: &Crowd, arguments: &Arguments) -> Result<()> {
     let mut effort = if arguments.quick {
-        crowd::Effort::QUICK
+        crowd::QUICK
     } else {
-        crowd::Effort::FULL
+        crowd::FULL
     };
     effort.seeds = arguments.seeds.unwrap_or(effort.seeds);
     let selection = crowd::Selection {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::compare::{Effort, Point, Role};
 use crate::count::Load;
-use crate::crowd::{self, CrowdRun, Fate, FlowRun, Row};
+use crate::crowd::{CrowdRun, Fate, FlowRun, Row};
 use crate::endpoint::Stack;
 use crate::frames;
 use crate::instructions::{Count, FLAGS};
@@ -232,7 +232,7 @@ pub fn plain(transfers: &[Transfer], json: bool) -> Result<()> {
 ///
 /// # Errors
 /// Of the output.
-pub fn crowds(rows: &[Row], effort: crowd::Effort, json: bool) -> Result<()> {
+pub fn crowds(rows: &[Row], effort: Effort, json: bool) -> Result<()> {
     let mut out = io::stdout().lock();
     if json {
         for row in rows {
