@@ -385,15 +385,15 @@ impl<'m> Neighbors<'m> {
             .is_none_or(|entry| entry.timing.keeps_promises())
     }
 
-    /// How long a frame for `addr` took, if this node has won the air from others that it does not
-    /// hear, lately.
-    pub(super) fn won(&self, addr: LinkAddr, now: Instant) -> Option<Duration> {
+    /// The time that this node leaves to others that it does not hear, once a frame for `addr` has
+    /// failed; `None`: none.
+    pub(super) fn left_to_others(&self, addr: LinkAddr, now: Instant) -> Option<Duration> {
         let entry = self.find(addr)?;
         let failed = u32::from(entry.attempts.saturating_sub(entry.successes)) * 255;
         let failed = failed.checked_div(entry.attempts.into())?;
         // Lossless: it is at most 255.
-        let has_won = entry.timing.has_won(failed as u8, now);
-        entry.timing.exchange().filter(|_| has_won)
+        let exchanges = entry.timing.exchanges_left(failed as u8, now)?;
+        Some(entry.timing.exchange()?.saturating_mul(exchanges))
     }
 
     /// Whether this node is a source that contends with others for `addr`, lately.
@@ -681,7 +681,8 @@ mod tests {
             neighbors.record(PARENT, took, now);
             if !succeeds && !is_retry {
                 failed += 1;
-                won += usize::from(neighbors.won(PARENT, now).is_some());
+                let train = Duration::from_millis(24 * 5);
+                won += usize::from(neighbors.left_to_others(PARENT, now) == Some(train));
             }
             is_retry = !succeeds;
         }
@@ -710,6 +711,24 @@ mod tests {
             let (won, failed) = won(is_near, trains(len));
             assert_eq!(won * 10 >= failed * 9, expected, "{len}: {won} of {failed}");
             assert!(expected || won == 0, "{len}: {won} of {failed}");
+        }
+    }
+
+    /// A node that nobody has disturbed for 64 frames leaves others the time of two frames, once
+    /// one of its own fails; a failure sooner than that leaves them none.
+    #[cfg(feature = "pace")]
+    #[test]
+    fn a_source_that_was_undisturbed_for_long_leaves_time_for_a_frame() {
+        let mut table = [const { Neighbor::EMPTY }; 2];
+        let mut neighbors = Neighbors::new(&mut table, true);
+        let (now, took) = (Instant::ORIGIN, Duration::from_millis(5));
+        for (frames, left) in [(63, None), (64, Some(10)), (1, None), (400, Some(10))] {
+            for _ in 0..frames {
+                neighbors.record(PARENT, Some(took), now);
+            }
+            neighbors.record(PARENT, None, now);
+            let left = left.map(Duration::from_millis);
+            assert_eq!(neighbors.left_to_others(PARENT, now), left, "{frames}");
         }
     }
 

@@ -18,8 +18,8 @@ impl NeighborTiming {
 
     pub(super) const fn note_attempt(&self, _: bool) {}
 
-    pub(super) const fn has_won(&self, _: u8, _: Instant) -> bool {
-        false
+    pub(super) const fn exchanges_left(&self, _: u8, _: Instant) -> Option<u64> {
+        None
     }
 
     pub(super) const fn note_busy(&self) {}

@@ -151,16 +151,15 @@ impl Mac<'_> {
     /// The wait before the frame under way is tried again. Of two sources that do not hear each
     /// other one once sent train behind train, while each attempt of the other fell into one. So a
     /// source that has won the air, and then sees a frame fail, leaves the others time for a train
-    /// of their own; a source that has not won it tries again soon.
+    /// of their own. A source that nobody has disturbed for long leaves them time for one frame:
+    /// else a node that begins beside it loses each attempt at its first SYN, and TCP doubles its
+    /// timeout. Every other source tries again soon.
     fn retry_wait(&self, reason: FrameDrop, now: Instant, rng: &mut Rng) -> Duration {
         let slot = self.queue.get(self.current);
         let is_first = |slot: &&FrameSlot| slot.attempts == 0 && reason == FrameDrop::NoAck;
         let slot = slot.filter(|_| self.config.retry_doubles).filter(is_first);
-        match slot.and_then(|slot| self.neighbors.won(slot.to, now)) {
-            Some(exchange) => {
-                let more = rng.uniform(exchange.saturating_mul(TRAIN / 2));
-                exchange.saturating_mul(TRAIN) + more
-            }
+        match slot.and_then(|slot| self.neighbors.left_to_others(slot.to, now)) {
+            Some(left) => left + rng.uniform(Duration::from_micros(left.as_micros() / 2)),
             None => rng.uniform(self.retry_delay(now)),
         }
     }
@@ -189,12 +188,13 @@ impl Mac<'_> {
             return longest;
         };
         let exchange = self.neighbors.exchange(slot.to);
+        let exchange = exchange.unwrap_or(LONGEST_EXCHANGE);
         let doubled = |first: Duration| first.saturating_mul(1 << slot.attempts.min(DOUBLINGS_MAX));
         let longest_doubled = match self.neighbors.contends(slot.to, now) {
             true if longest == self.config.retry_delay_max => longest.saturating_mul(2),
             _ => longest,
         };
-        exchange.map_or(longest, |first| doubled(first).min(longest_doubled))
+        doubled(exchange).min(longest_doubled)
     }
 
     /// Ends the frame under way, delivered when there is no `reason` against it.
@@ -251,10 +251,9 @@ impl Mac<'_> {
 /// attempts, two lost least on floors of thirty flows.
 const ETX_CROWDED: u16 = 2 * 128;
 
-/// Exchanges that the winner of the air leaves to the others at the least. Each train costs two
-/// frames that fail. A third more or less of it carries as much between two sources; of four some
-/// share unevenly with either.
-const TRAIN: u64 = 24;
+/// The exchange of a longest frame, where none is known yet: 133 bytes at 32 µs, a turnaround and an
+/// ACK, 4.8 ms (IEEE 802.15.4-2015 §12.1.3), and an assessment.
+const LONGEST_EXCHANGE: Duration = Duration::from_millis(5);
 
 /// The shortest frame takes 1 ms: six doublings exceed any longest wait that suits a frame's age.
 const DOUBLINGS_MAX: u8 = 6;

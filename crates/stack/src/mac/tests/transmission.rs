@@ -202,6 +202,39 @@ fn retry_delays_begin_with_the_time_of_a_frame_and_double() {
     assert!(waits.iter().all(|wait| *wait > 18_000), "{waits:?}");
 }
 
+/// A node that nobody has answered yet tries a frame again as soon as one that knows how long a
+/// frame takes: a SYN beside the train of a node that it does not hear has eight attempts.
+#[test]
+fn the_first_retries_to_a_stranger_begin_with_the_time_of_a_longest_frame() {
+    let mut longest = [0; 3];
+    for seed in 0..200 {
+        let mut config = Config::new(PAN, ME);
+        config.retry_doubles = true;
+        (config.be_min, config.be_max) = (0, 0);
+        let ack_wait = config.ack_wait;
+        let mut bench = Bench::with(config, SHARED, 4, 4, seed);
+        bench.acked = [false, false, false, true].into();
+        bench.send(PEER, 1);
+        bench.run();
+        for (longest, pair) in longest.iter_mut().zip(bench.fired.windows(2)) {
+            let (sent, again) = (&pair[0], &pair[1]);
+            let air = Duration::from_micros(192 + 32 * sent.1.len() as u64);
+            *longest = again
+                .0
+                .since(sent.0 + air + ack_wait)
+                .as_micros()
+                .max(*longest);
+        }
+    }
+    for (longest, most) in longest.into_iter().zip([5_000, 10_000, 20_000]) {
+        // Beside the wait: a copy, an assessment and a turnaround.
+        assert!(
+            (most * 9 / 10..most + 3_000).contains(&longest),
+            "{longest} of {most} µs"
+        );
+    }
+}
+
 /// Who has won the air from nodes that it does not hear leaves it to them once a frame fails; its
 /// next retry comes as soon as anybody's.
 #[cfg(feature = "pace")]
