@@ -74,11 +74,18 @@ impl Connection<'_> {
             Economy::LowestLatency => 0,
         };
         let pace = pace.min(PACE_MAX_MS);
+        // Where several answers are due, each lets more data out. A router that holds them for other
+        // flows makes the round trip long, and the wait for each would make it longer still.
+        let is_alone = self.flight() <= u32::from(self.smss);
+        let most = match is_alone || economy == Economy::LowestEnergy {
+            true => PACE_MAX_MS,
+            false => PACE_SEVERAL_MAX_MS,
+        };
         // Each timeout in a row doubles the time between two requests as it doubles the timeout: an
         // answer that was late once may be late by as long.
         let doublings = self.retries.min(self.rtt.doublings());
         let least = if doublings > 0 { PACE_LATE_MS } else { 0 };
-        let doubled = pace.max(least) << doublings;
+        let doubled = pace.min(most).max(least) << doublings;
         let [pace, sent_pace] = [pace, doubled.min(PACE_MAX_MS)].map(ms);
         let sent = self.timers.is_armed(Timer::Transmit).then(|| {
             let [transmit, ..] = self.deadlines;
@@ -86,7 +93,6 @@ impl Connection<'_> {
             let latest = tick + Duration::from_micros(u64::from(wait) * 125 / 4);
             let var = self.rtt.rttvar_ms();
             // The first of several answers may be on its way already.
-            let is_alone = self.flight() <= u32::from(self.smss);
             let after = match economy {
                 // The measured RTT includes this wait: a wait of a whole RTT would make the RTT
                 // grow without end.
@@ -137,6 +143,9 @@ const ROUND_UNKNOWN_MS: u32 = 400;
 
 /// However long the round trip, an answer waits no longer.
 const PACE_MAX_MS: u32 = 1_000;
+
+/// The same where answers to several segments are due, each of which lets more data out.
+const PACE_SEVERAL_MAX_MS: u32 = 100;
 
 /// The least time between two requests that is doubled, ms: a link asks no more often.
 const PACE_LATE_MS: u32 = 20;

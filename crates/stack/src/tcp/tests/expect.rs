@@ -167,6 +167,26 @@ fn economy_moves_the_first_request_and_the_pace() {
     assert_eq!(latency, (0, 0));
 }
 
+/// A router that holds ACKs for other flows makes round trips of seconds. A leaf that asked ever more
+/// rarely for them made them longer still, and three leaves carried a tenth of what they can.
+#[test]
+fn acks_of_several_segments_are_asked_for_however_long_the_round_trip() {
+    for (economy, several_ms) in [(Economy::Balanced, 100), (Economy::LowestEnergy, 1_000)] {
+        let mut s = Script::accepted(Config { economy, ..PLAIN });
+        for n in 0..8 {
+            s.send(300);
+            s.expect(ACK, 1 + 300 * n, 1, 300);
+            let alone = expected(&s).expect("an ACK is due").pace.as_millis();
+            assert!(n == 0 || alone > 250, "{economy:?}: {alone} ms");
+            s.wait_ms(4_000);
+            s.peer(say(ACK, 1, 301 + 300 * n)).unwrap();
+        }
+        s.send(900);
+        let several = expected(&s).expect("ACKs are due").pace.as_millis();
+        assert_eq!(several, several_ms, "{economy:?}");
+    }
+}
+
 /// A mote that sleeps measures what it waits: answers that come when they are asked for, some
 /// of them a request later, must not make it wait ever longer.
 #[test]
