@@ -226,34 +226,12 @@ impl MeshSettings {
         if !may_yield {
             return pace;
         }
-        let times = match is_router && pace > Duration::ZERO {
-            true => self.slowdown(took, to, mac),
-            false => times(self.effort(to, mac), YIELD, SLOWEST),
-        };
+        let times = times(self.effort(to, mac));
         // What is for the relay itself has no pace, but takes the relay's time from others.
         let is_for_relay = pace == Duration::ZERO && self.pacing.hops(is_router) > 1;
         match is_for_relay && times > ETX_ONE {
             true => fraction(took.exchange, times, ETX_ONE),
             false => fraction(pace, times, ETX_ONE),
-        }
-    }
-
-    /// The factor by which the pace of a source grows whose frames go up, and further from `to`, in
-    /// 1/128.
-    ///
-    /// Relays that copy in no time have a pace that keeps four links in a row apart. So a lone
-    /// source three hops away or more seldom finds its channel busy. Of two such sources, one has
-    /// its frames on the air first: it seldom fails, and often finds the channel busy. Once some of
-    /// its frames fail, a busy channel counts as a failed attempt for it, too, and half of the pace
-    /// suits both.
-    fn slowdown(&self, took: ExchangeTimes, to: LinkAddr, mac: &Mac<'_>) -> u64 {
-        let is_far = self.pacing.hops_up >= HOPS_IN_STEP;
-        let is_quick = self.relays_copy(mac) && !lags(took) && mac.config().channels.is_single();
-        match mac.effort(to) {
-            Some(effort) if is_far && is_quick && self.effort(to, mac) > ETX_TRIED => {
-                times(effort, YIELD_QUICKLY, SLOWEST_QUICK)
-            }
-            _ => times(self.effort(to, mac), YIELD, SLOWEST),
         }
     }
 
@@ -347,10 +325,16 @@ pub(super) const fn fraction(span: Duration, times: u64, of: u64) -> Duration {
 }
 
 /// The factor by which the pace of a source grows that needs so much `effort` for a frame, both in
-/// units of 1/128: `by` for each attempt more, and `most` at the most.
-fn times(effort: u16, by: u64, most: u64) -> u64 {
-    let more = u64::from(effort.saturating_sub(ETX_ALONE));
-    (ETX_ONE + more * by).min(ETX_ONE * most)
+/// 1/128.
+///
+/// Of two sources, one that slowed down to a quarter once left the air to the other, whose frames
+/// then failed too seldom to make it slow down, too. So half of the pace comes soon, and less comes
+/// late. It does not stay at half: a lone source at just that pace once lost the first attempt at
+/// each frame to its own last one, three hops ahead.
+fn times(effort: u16) -> u64 {
+    let more = |least: u16| u64::from(effort.saturating_sub(least));
+    let soon = (ETX_ONE + more(ETX_ALONE) * YIELD).min(2 * ETX_ONE);
+    (soon + more(ETX_HALVED) / 2).min(ETX_ONE * SLOWEST)
 }
 
 /// Exchanges for each hop in which a packet is answered, or its last fragment at least is far away.
@@ -375,19 +359,12 @@ const ETX_CONTENDED: u16 = 2 * ETX_ONE as u16;
 /// need a good half of one attempt more, and half of their pace suits both.
 const YIELD: u64 = 5;
 
+/// From so many attempts a frame on, in 1/128, a source is slower than at half of its pace, by half
+/// of the pace for each attempt more.
+const ETX_HALVED: u16 = 224;
+
 /// Four sources share a router; more of them fail now and then.
 const SLOWEST: u64 = 4;
-
-/// The ETX from which on a busy channel counts, in 1/128: one frame in eight fails. Sources that
-/// take turns fail less. Without this bound three of them, each inside for some segments at a time,
-/// lost a fifth.
-const ETX_TRIED: u16 = 144;
-
-/// Where a busy channel counts, the pace is at its half a tenth of an attempt later, and goes no
-/// further: two sources then have the same one, and do not drift through each other's frames. Three
-/// and four carry more so, too.
-const YIELD_QUICKLY: u64 = 10;
-const SLOWEST_QUICK: u64 = 2;
 
 /// Where radios take frames during the backoff, a pace that is longer by so small a part of an
 /// exchange carries as much, and a little less is still enough (chosen on a chain of three hops).
@@ -495,16 +472,13 @@ mod tests {
             (128, 100),
             (196, 100),
             (197, 103),
-            (225, 213),
-            (230, 232),
-            (300, 400),
+            (221, 197),
+            (222, 200),
+            (225, 200),
+            (352, 250),
             (u16::MAX, 400),
         ] {
-            assert_eq!(
-                times(effort, YIELD, SLOWEST) * 100 / ETX_ONE,
-                percent,
-                "{effort}"
-            );
+            assert_eq!(times(effort) * 100 / ETX_ONE, percent, "{effort}");
         }
     }
 

@@ -226,7 +226,7 @@ fn what_goes_no_further_is_not_paced() {
 #[cfg(feature = "pace")]
 #[test]
 fn a_flow_to_a_relay_itself_makes_way() {
-    for (hops_up, failed, waits_us) in [(2, 0, 0), (2, 10, 9_375), (1, 10, 0)] {
+    for (hops_up, failed, waits_us) in [(2, 0, 0), (2, 10, 4_500), (1, 10, 0)] {
         let mut mesh = mesh_with(Pacing {
             hops_up,
             ..Pacing::MEASURED
@@ -245,18 +245,18 @@ fn a_flow_to_a_relay_itself_makes_way() {
     }
 }
 
-/// Of two sources whose relays copy in no time the one that wins seldom fails, and finds the channel
-/// busy: it makes way as well. One that never fails, as between turns, one two hops away, and one whose
-/// relays take time for a copy, do not.
+/// Of two sources the one that loses slows down to half of its pace, and to little less: at a quarter
+/// it would leave the air to the other. A busy channel slows nobody down: a lone source hears its own
+/// relay.
 #[cfg(feature = "pace")]
 #[test]
-fn a_source_that_wins_beside_another_makes_way() {
+fn a_source_that_loses_keeps_half_of_the_air() {
     let apart = |hops_up: u8, failed: usize, busy: usize, copy_us: u64| {
         let mut mesh = mesh_with(Pacing {
             hops_up,
             ..Pacing::MEASURED
         });
-        for attempt in 0..20 {
+        for attempt in 0..24 {
             let took = (attempt >= failed).then_some(MS(4));
             mesh.mac.note_attempt(PARENT, took, LATELY);
         }
@@ -267,23 +267,22 @@ fn a_source_that_wins_beside_another_makes_way() {
             ..taken(PARENT, NOW(0), 4)
         };
         mesh.pace(true, &frame, NOW(0));
-        // From the start of a frame, which took 4 ms, to the next one.
-        begins(&mut mesh, PARENT, NOW(0)).since(NOW(0)) + MS(4)
+        // From the start of a frame, which took 4 ms and its copy, to the next one.
+        begins(&mut mesh, PARENT, NOW(0)).since(NOW(0)) + MS(4) + frame.copied
     };
-    for (hops, failed, copy_us, times) in [
-        (3, 0, 0, 1),
-        (2, 4, 0, 1),
-        (3, 4, 0, 2),
-        (6, 4, 0, 2),
-        (6, 4, 1_000, 1),
-    ] {
-        let alone = apart(hops, failed, 0, copy_us);
-        let beside = apart(hops, failed, 20, copy_us);
-        assert_eq!(
-            beside,
-            alone.saturating_mul(times),
-            "{hops} {failed} {copy_us}"
-        );
+    for (hops, copy_us) in [(2, 0), (3, 0), (6, 0), (2, 1_000), (6, 1_000)] {
+        let alone = apart(hops, 0, 0, copy_us).as_micros();
+        // 1.3, 2, 3 and 12 attempts a frame.
+        for (failed, percent) in [(6, 100), (12, 212), (16, 262), (22, 400)] {
+            for busy in [0, 20] {
+                let slowed = apart(hops, failed, busy, copy_us).as_micros();
+                assert_eq!(
+                    slowed * 100 / alone,
+                    percent,
+                    "{hops} {failed} {busy} {copy_us}"
+                );
+            }
+        }
     }
 }
 
