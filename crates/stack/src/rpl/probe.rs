@@ -182,9 +182,8 @@ impl Rpl<'_> {
             };
             // By reason first, by order among those of one.
             let key = u64::from(why as u8) << 32 | u64::from(order);
-            let is_first = first.is_none_or(|(_, least, iid)| {
-                key < least || key == least && candidate.iid < iid
-            });
+            let is_first = first
+                .is_none_or(|(_, least, iid)| key < least || key == least && candidate.iid < iid);
             if is_first {
                 first = Some((why, key, candidate.iid));
             }
