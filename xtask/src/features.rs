@@ -62,10 +62,17 @@ const NODES_WITHOUT_PLAIN_RPL: &str = "border,cable,cit,copies,cubic,entry,leave
     pace,relay,root,rpl,serial,tcp,tcphc";
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 60] = [
+pub(crate) const SETS: [(&str, &str); 62] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
-    ("rpl", "a relay of a mesh without TCP"),
+    (
+        "rpl",
+        "a relay of a mesh without TCP, whose contexts its application sets",
+    ),
+    (
+        "advertise,rpl",
+        "the same, passing on the contexts of the mesh",
+    ),
     (
         "leaves",
         "the same, for neighbours that take no part in RPL, too",
@@ -98,7 +105,14 @@ pub(crate) const SETS: [(&str, &str); 60] = [
         "`motet-c`, the smallest `motet-embassy` for a radio that makes attempts by itself",
     ),
     ("mesh,relay,tcp", "a relay with applications"),
-    ("rpl,tcp", "a mote of a mesh"),
+    (
+        "rpl,tcp",
+        "a mote of a mesh, whose contexts its application sets",
+    ),
+    (
+        "advertise,rpl,tcp",
+        "the same, passing on the contexts of the mesh",
+    ),
     (
         "leaves,tcp",
         "the same, for neighbours that take no part in RPL, too",

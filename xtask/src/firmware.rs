@@ -104,6 +104,11 @@ pub(crate) fn build_with_plain_rpl(workspace: &Workspace) -> Result<Vec<String>>
     build_router(workspace, RPL_COST, ["plain-rpl", "plain-rpl,trap-panics"])
 }
 
+/// Builds [`RPL_COST`] with router advertisements, too; gives the lines that can panic.
+pub(crate) fn build_with_advertise(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(workspace, RPL_COST, ["advertise", "advertise,trap-panics"])
+}
+
 /// Builds [`RPL_COST`] with leaves, too; gives the lines that can panic.
 pub(crate) fn build_with_leaves(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, RPL_COST, ["leaves", "leaves,trap-panics"])

@@ -28,8 +28,8 @@ use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
 use cost::{
-    ble_cost, copies_cost, leaves_cost, plain_rpl_cost, rpl_cost, security_cost, sleepy_cost,
-    small_tcp_cost, tcp_cost, tcple_cost, thread_cost,
+    advertise_cost, ble_cost, copies_cost, leaves_cost, plain_rpl_cost, rpl_cost, security_cost,
+    sleepy_cost, small_tcp_cost, tcp_cost, tcple_cost, thread_cost,
 };
 use verdicts::{
     ble_verdict, full_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict,
@@ -51,7 +51,7 @@ const GROWTH_SHARE: u32 = 200;
 const DATA_MAX: u32 = 512;
 
 /// How many figures there are.
-const FIGURES: usize = 26;
+const FIGURES: usize = 27;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -68,8 +68,8 @@ struct Sizes {
     /// cookies. None in a snapshot of before.
     #[serde(default)]
     tcp_small_text_bytes: Option<u32>,
-    /// Code and constants that RPL adds to a router without TCP: compressed routing headers and
-    /// advertisements of what the mesh shares belong to it, leaves do not.
+    /// Code and constants that RPL adds to a router without TCP: compressed routing headers belong
+    /// to it, advertisements of what the mesh shares and leaves do not.
     rpl_text_bytes: u32,
     /// Static RAM that RPL adds to it, with eight neighbours that may become its parent.
     rpl_ram_bytes: u32,
@@ -77,7 +77,11 @@ struct Sizes {
     /// not compress them. None in a snapshot of before.
     #[serde(default)]
     plain_rpl_text_bytes: Option<u32>,
-    /// Code and constants that leaves add to it: their registrations, and what the root hears of
+    /// Code and constants that passing on the contexts of the mesh adds to it, in router
+    /// advertisements. None in a snapshot of before.
+    #[serde(default)]
+    advertise_text_bytes: Option<u32>,
+    /// Code and constants that leaves add to that: their registrations, and what the root hears of
     /// them. None in a snapshot of before.
     #[serde(default)]
     leaves_text_bytes: Option<u32>,
@@ -149,6 +153,7 @@ impl Sizes {
             ("rpl_text_bytes", Some(self.rpl_text_bytes)),
             ("rpl_ram_bytes", Some(self.rpl_ram_bytes)),
             ("plain_rpl_text_bytes", self.plain_rpl_text_bytes),
+            ("advertise_text_bytes", self.advertise_text_bytes),
             ("leaves_text_bytes", self.leaves_text_bytes),
             ("ble_text_bytes", self.ble_text_bytes),
             ("ble_ram_bytes", self.ble_ram_bytes),
@@ -325,6 +330,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let small = small_tcp_cost(workspace)?;
     let rpl = rpl_cost(workspace)?;
     let plain_rpl = plain_rpl_cost(workspace)?;
+    let advertise = advertise_cost(workspace)?;
     let leaves = leaves_cost(workspace)?;
     let ble = ble_cost(workspace)?;
     let tcple = tcple_cost(workspace)?;
@@ -344,6 +350,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         rpl_text_bytes: rpl.text_bytes,
         rpl_ram_bytes: rpl.ram_bytes,
         plain_rpl_text_bytes: Some(plain_rpl.text_bytes),
+        advertise_text_bytes: Some(advertise.text_bytes),
         leaves_text_bytes: Some(leaves.text_bytes),
         ble_text_bytes: Some(ble.text_bytes),
         ble_ram_bytes: Some(ble.ram_bytes),
@@ -363,8 +370,9 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
     };
-    let parts = [&small, &rpl, &plain_rpl, &leaves, &ble, &tcple, &security];
-    let parts = parts.into_iter().chain([&sleepy, &copies, &thread]);
+    let parts = [&small, &rpl, &plain_rpl, &advertise, &leaves, &ble, &tcple];
+    let parts = parts.into_iter();
+    let parts = parts.chain([&security, &sleepy, &copies, &thread]);
     let of_parts = parts.flat_map(|part| part.panics.clone()).collect();
     Ok(Measured {
         sizes,
@@ -564,6 +572,7 @@ mod tests {
         rpl_text_bytes: 12_000,
         rpl_ram_bytes: 500,
         plain_rpl_text_bytes: None,
+        advertise_text_bytes: None,
         leaves_text_bytes: None,
         ble_text_bytes: None,
         ble_ram_bytes: None,

@@ -57,9 +57,8 @@ impl Instant {
     }
 
     /// Time since `earlier`; zero when `earlier` lies in the future.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub const fn since(self, earlier: Self) -> Duration {
-        Duration(self.0.saturating_sub(earlier.0))
+        Duration(difference(self.0, earlier.0))
     }
 }
 
@@ -101,10 +100,8 @@ impl Duration {
     }
 
     /// `self` times `factor`; the longest span where the product overflows.
-    // Not inlined: one copy spares a mote with all parts 220 B, and costs the minimal one 40 B.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub const fn saturating_mul(self, factor: u64) -> Self {
-        Self(self.0.saturating_mul(factor))
+        Self(product(self.0, factor))
     }
 }
 
@@ -170,9 +167,8 @@ impl Allowance {
 
 impl Add<Duration> for Instant {
     type Output = Self;
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn add(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(span.0))
+        Self(sum(self.0, span.0))
     }
 }
 
@@ -184,19 +180,36 @@ impl AddAssign<Duration> for Instant {
 
 impl Add for Duration {
     type Output = Self;
-    // Not inlined, as the difference below: one copy of each spares a mote with all parts 330 B.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
+        Self(sum(self.0, other.0))
     }
 }
 
 impl Sub for Duration {
     type Output = Self;
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
+        Self(difference(self.0, other.0))
     }
+}
+
+/// Microseconds added up, at most 2^64 - 1.
+// Not inlined, as the difference below. On numbers, because a processor returns them in registers,
+// and an instant or a span, which are structs, in memory.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+const fn sum(a: u64, b: u64) -> u64 {
+    a.saturating_add(b)
+}
+
+/// Microseconds times a factor, at most 2^64 - 1.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+const fn product(a: u64, factor: u64) -> u64 {
+    a.saturating_mul(factor)
+}
+
+/// Microseconds from `b` to `a`; 0 where `b` is greater.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+const fn difference(a: u64, b: u64) -> u64 {
+    a.saturating_sub(b)
 }
 
 /// The earlier of two optional deadlines; `None` never comes.

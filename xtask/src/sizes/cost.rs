@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use crate::composition::{code_by, file_of};
 use crate::firmware::{
-    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, THREAD_COST, build_with_ble,
-    build_with_copies, build_with_leaves, build_with_plain_rpl, build_with_rpl,
+    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, THREAD_COST, build_with_advertise,
+    build_with_ble, build_with_copies, build_with_leaves, build_with_plain_rpl, build_with_rpl,
     build_with_security, build_with_sleepy, build_with_small_tcp, build_with_tcple,
     build_with_thread, build_without_ble, build_without_rpl, build_without_security,
     build_without_sleepy, build_without_tcp, build_without_thread, image_path,
@@ -82,8 +82,14 @@ pub(super) fn plain_rpl_cost(workspace: &Workspace) -> Result<Cost> {
 }
 
 /// After [`rpl_cost`].
-pub(super) fn leaves_cost(workspace: &Workspace) -> Result<Cost> {
+pub(super) fn advertise_cost(workspace: &Workspace) -> Result<Cost> {
     let without = |workspace: &Workspace| build_with_rpl(workspace).map(drop);
+    Cost::of(workspace, RPL_COST, without, build_with_advertise)
+}
+
+/// After [`advertise_cost`]: neighbours without RPL need advertisements.
+pub(super) fn leaves_cost(workspace: &Workspace) -> Result<Cost> {
+    let without = |workspace: &Workspace| build_with_advertise(workspace).map(drop);
     Cost::of(workspace, RPL_COST, without, build_with_leaves)
 }
 

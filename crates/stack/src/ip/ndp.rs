@@ -164,9 +164,10 @@ impl Solicitor {
 
     /// From now on sends solicitations to `router` only, and accepts only its advertisements;
     /// `None`: no router is known. The known configuration stays: all routers of a mesh advertise
-    /// the same, so another router is solicited only if no configuration is known yet.
+    /// the same, so another router is solicited only if no configuration is known yet, and where
+    /// this node `asks` for any.
     #[cfg(feature = "rpl")]
-    pub(crate) fn follow(&mut self, router: Option<Iid>, now: Instant, rng: &mut Rng) {
+    pub(crate) fn follow(&mut self, router: Option<Iid>, asks: bool, now: Instant, rng: &mut Rng) {
         self.is_led = true;
         self.search = None;
         if self.parent == router && self.state != State::Idle {
@@ -179,8 +180,8 @@ impl Solicitor {
                 *claim = None;
             }
             (State::Bound { .. }, None) => {}
-            (_, Some(_)) => self.start(now, rng),
-            (_, None) => self.state = State::Idle,
+            (_, Some(_)) if asks => self.start(now, rng),
+            (_, _) => self.state = State::Idle,
         }
     }
 
@@ -540,6 +541,18 @@ mod tests {
                 .poll(at, rng)
                 .expect("something due at its deadline"),
         )
+    }
+
+    #[cfg(feature = "rpl")]
+    #[test]
+    fn led_to_a_parent_it_asks_where_it_wants_to_know_anything() {
+        let parent = Some([7; 8]);
+        for asks in [true, false] {
+            let mut solicitor = Solicitor::new(None);
+            solicitor.follow(parent, asks, Instant::ORIGIN, &mut rng());
+            assert_eq!(solicitor.next_deadline().is_some(), asks);
+            assert_eq!(solicitor.way_up(), parent);
+        }
     }
 
     #[test]

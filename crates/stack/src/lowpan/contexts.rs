@@ -219,6 +219,8 @@ pub(super) const fn high_64(addr: Ipv6Addr) -> [u8; 8] {
 }
 
 /// The second half of `addr`: of most addresses the interface identifier.
+// Not inlined: each copy of eight bytes takes some forty of code.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
 pub(super) const fn low_64(addr: Ipv6Addr) -> [u8; 8] {
     let [.., a, b, c, d, e, f, g, h] = addr.octets();
     [a, b, c, d, e, f, g, h]

@@ -192,7 +192,9 @@ impl<'a> Restored<'a> {
         encapsulation: Encapsulation,
         contexts: &Contexts,
     ) -> Result<(), DecompressError> {
-        self.ipv6(&header_of(iphc, rest, encapsulation, contexts)?)
+        let mut header = BLANK;
+        restore_header((iphc, rest), encapsulation, contexts, &mut header)?;
+        self.ipv6(&header)
     }
 
     /// Appends an IPv6 header, whose length is filled in later.
@@ -294,23 +296,30 @@ const PADDINGS: [&[u8]; 8] = [
     &[1, 5, 0, 0, 0, 0, 0],
 ];
 
-/// The IPv6 header that `iphc` stands for, with a payload length of zero. `rest`: the bytes after
-/// the compressed header, which give the next header if that is elided.
-pub(super) fn header_of(
-    iphc: &lowpan_iphc::Header,
-    rest: &[u8],
+/// A header to be restored.
+pub(super) const BLANK: ipv6::Header = ipv6::Header {
+    traffic_class: ipv6::TrafficClass(0),
+    flow_label: 0,
+    payload_len: 0,
+    next_header: 0,
+    hop_limit: 0,
+    src: Ipv6Addr::UNSPECIFIED,
+    dst: Ipv6Addr::UNSPECIFIED,
+};
+
+/// Restores a [`BLANK`] header from what `iphc` stands for; its payload length stays zero. `rest`:
+/// the bytes after the compressed header, which give the next header if that is elided.
+// Not a result with the header: that would be copied twice.
+pub(super) fn restore_header(
+    (iphc, rest): (&lowpan_iphc::Header, &[u8]),
     encapsulation: Encapsulation,
     contexts: &Contexts,
-) -> Result<ipv6::Header, DecompressError> {
-    let mut header = ipv6::Header {
-        traffic_class: iphc.traffic_class,
-        flow_label: iphc.flow_label,
-        payload_len: 0,
-        next_header: following(iphc.next_header, rest)?,
-        hop_limit: iphc.hop_limit,
-        src: Ipv6Addr::UNSPECIFIED,
-        dst: Ipv6Addr::UNSPECIFIED,
-    };
+    header: &mut ipv6::Header,
+) -> Result<(), DecompressError> {
+    header.traffic_class = iphc.traffic_class;
+    header.flow_label = iphc.flow_label;
+    header.next_header = following(iphc.next_header, rest)?;
+    header.hop_limit = iphc.hop_limit;
     if let Source::Unicast(src) = &iphc.src {
         unicast(src, &encapsulation.src, contexts, &mut header.src)?;
     }
@@ -320,7 +329,7 @@ pub(super) fn header_of(
         }
         Destination::Multicast(dst) => multicast(dst, contexts, &mut header.dst)?,
     }
-    Ok(header)
+    Ok(())
 }
 
 /// The next header value: in line, or that of the NHC in front of `rest`.

@@ -19,7 +19,7 @@
 use core::net::Ipv6Addr;
 
 use super::contexts::{Contexts, low_64};
-use super::restored::{DecompressError, Restored, header_of};
+use super::restored::{BLANK, DecompressError, Restored, restore_header};
 pub use super::routing_headers::Unnumbered;
 pub(super) use super::routing_headers::{
     LeadingHeaders, OPTION_LEN, RecordRouting, numbered, unabridged,
@@ -225,7 +225,8 @@ pub(super) fn restore(
         if leading.headers.segments.is_empty() {
             return packet.iphc((iphc, rest), link, contexts);
         }
-        let mut header = header_of(iphc, rest, link, contexts)?;
+        let mut header = BLANK;
+        restore_header((iphc, rest), link, contexts, &mut header)?;
         let end = header.dst;
         put_hops(&leading.headers, &header.src, &mut hops)?;
         // The destination may also stand at the route's end.
@@ -247,24 +248,22 @@ pub(super) fn restore(
         None => Some(&routing.root),
         last => last,
     };
-    let encapsulation = Encapsulation {
-        src: low_64(src),
-        dst: end.map_or(link.dst, |end| low_64(*end)),
-    };
-    let inner = header_of(iphc, rest, encapsulation, contexts)?;
+    let mut encapsulation = link;
+    encapsulation.src = low_64(src);
+    if let Some(end) = end {
+        encapsulation.dst = low_64(*end);
+    }
+    let mut inner = BLANK;
+    restore_header((iphc, rest), encapsulation, contexts, &mut inner)?;
     if hops.len == 0 {
         let dst = if is_down { &inner.dst } else { &routing.root };
         hops.push(dst).ok_or(DecompressError::RouteLength)?;
     }
-    let mut outer = ipv6::Header {
-        traffic_class: inner.traffic_class,
-        flow_label: 0,
-        payload_len: 0,
-        next_header: next_header::IPV6,
-        hop_limit: tunnel.hop_limit,
-        src,
-        dst: Ipv6Addr::UNSPECIFIED,
-    };
+    let mut outer = inner;
+    outer.flow_label = 0;
+    outer.next_header = next_header::IPV6;
+    outer.hop_limit = tunnel.hop_limit;
+    outer.src = src;
     leading.unnumbered = put_routed(packet, &mut outer, &hops)? + ipv6::HEADER_LEN as i16;
     packet.ipv6(&inner)
 }

@@ -14,7 +14,7 @@
 //! Sources: RFC 8138; RFC 6040 for marks of congestion.
 
 use super::contexts::{Contexts, low_64};
-use super::restored::{DecompressError, Restored, header_of};
+use super::restored::{BLANK, DecompressError, Restored, restore_header};
 pub(super) use super::routing_headers::LeadingHeaders;
 #[cfg(not(feature = "plain-rpl"))]
 pub use super::routing_headers::Unnumbered;
@@ -147,7 +147,8 @@ pub(super) fn restore(
     let link = Encapsulation::link(link);
     let segments = leading.headers.segments;
     let Some(tunnel) = &leading.headers.tunnel else {
-        let mut header = header_of(iphc, rest, link, contexts)?;
+        let mut header = BLANK;
+        restore_header((iphc, rest), link, contexts, &mut header)?;
         let end = header.dst;
         leading.unnumbered = put_routed(packet, &mut header, segments, &end.octets())?;
         packet.is_routed = leading.unnumbered != 0;
@@ -157,30 +158,30 @@ pub(super) fn restore(
     let routing = contexts.routing().ok_or(DecompressError::NoRoot)?;
     let src = tunnel.encapsulator(&routing.root);
     let is_down = leading.headers.rpi.is_some_and(|rpi| rpi.down);
-    let (mut last, mut steps) = (src, segments.steps());
-    let mut has_segments = false;
-    while steps.next(&mut last) {
-        has_segments = true;
+    let (mut end, mut steps) = (src, segments.steps());
+    let mut is_known = false;
+    while steps.next(&mut end) {
+        is_known = true;
     }
-    let end = match has_segments {
-        true => Some(last),
-        // The inner header names it.
-        false => (!is_down).then_some(routing.root),
-    };
-    let encapsulation = Encapsulation {
-        src: low_64(src),
-        dst: end.map_or(link.dst, low_64),
-    };
-    let inner = header_of(iphc, rest, encapsulation, contexts)?;
-    let mut outer = ipv6::Header {
-        traffic_class: inner.traffic_class,
-        flow_label: 0,
-        payload_len: 0,
-        next_header: next_header::IPV6,
-        hop_limit: tunnel.hop_limit,
-        src,
-        dst: end.unwrap_or(inner.dst),
-    };
+    if !is_known && !is_down {
+        (end, is_known) = (routing.root, true);
+    }
+    let mut encapsulation = link;
+    encapsulation.src = low_64(src);
+    if is_known {
+        encapsulation.dst = low_64(end);
+    }
+    let mut inner = BLANK;
+    restore_header((iphc, rest), encapsulation, contexts, &mut inner)?;
+    // Else the inner header names the end.
+    let mut outer = inner;
+    outer.flow_label = 0;
+    outer.next_header = next_header::IPV6;
+    outer.hop_limit = tunnel.hop_limit;
+    outer.src = src;
+    if is_known {
+        outer.dst = end;
+    }
     leading.unnumbered = put_routed(packet, &mut outer, segments, &[])? + ipv6::HEADER_LEN as i16;
     packet.ipv6(&inner)
 }

@@ -410,16 +410,18 @@ fn victim(
     (base, signal_dbm): (u16, i8),
     parent: Option<Iid>,
 ) -> Option<usize> {
-    if let Some(free) = slots.iter().position(|slot| !slot.is_known()) {
-        return Some(free);
+    let (mut worst, mut badness) = (None, 0);
+    for (index, slot) in slots.iter().enumerate() {
+        if !slot.is_known() {
+            return Some(index);
+        }
+        if parent != Some(slot.iid) && slot.badness() >= badness {
+            (worst, badness) = (Some(index), slot.badness());
+        }
     }
-    let others = slots.iter().enumerate();
-    let others = others.filter(|(_, slot)| parent != Some(slot.iid));
-    let (index, worst) = others.max_by_key(|(_, slot)| slot.badness())?;
-    let badness = worst.badness();
     let is_no_way = badness >> 16 == 2;
     let cost = base.saturating_add(prior_attempts(signal_dbm) * ETX_UNIT);
-    (is_no_way || cost < badness as u16).then_some(index)
+    worst.filter(|_| is_no_way || cost < badness as u16)
 }
 
 /// The signal strength to keep of a neighbour after one more message, dBm; 0: not known.

@@ -36,9 +36,7 @@ impl Iid {
     }
 
     pub(super) const fn octets(self) -> [u8; 8] {
-        let [a, b, c, d] = self.high.to_be_bytes();
-        let [e, f, g, h] = self.low.to_be_bytes();
-        [a, b, c, d, e, f, g, h]
+        ((self.high as u64) << 32 | self.low as u64).to_be_bytes()
     }
 
     /// `prefix`'s leading 64 bits joined with the identifier.

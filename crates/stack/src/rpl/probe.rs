@@ -169,21 +169,26 @@ impl Rpl<'_> {
     }
 
     fn next_probe(&self, now: Instant) -> Option<(ProbeReason, Iid)> {
-        let reasons = self.candidates.iter().filter_map(|candidate| {
-            let why = self.probe_reason(candidate, now)?;
+        let mut first: Option<(ProbeReason, u64, Iid)> = None;
+        for candidate in self.candidates.iter() {
+            let Some(why) = self.probe_reason(candidate, now) else {
+                continue;
+            };
             let order = match why {
                 ProbeReason::Routine => candidate.tested,
                 // Claimants come before a parent that is to be asked anew.
                 ProbeReason::Claim => u32::from(CLAIMS - candidate.questions),
                 _ => u32::from(candidate.base.saturating_add(candidate.etx())),
             };
-            Some((why, order, candidate.iid))
-        });
-        let least = reasons.reduce(|least, other| match least <= other {
-            true => least,
-            false => other,
-        });
-        least.map(|(why, _, iid)| (why, iid))
+            // By reason first, by order among those of one.
+            let key = u64::from(why as u8) << 32 | u64::from(order);
+            let is_first = first
+                .is_none_or(|(_, least, iid)| key < least || key == least && candidate.iid < iid);
+            if is_first {
+                first = Some((why, key, candidate.iid));
+            }
+        }
+        first.map(|(why, _, iid)| (why, iid))
     }
 
     fn probe_reason(&self, candidate: &Candidate, now: Instant) -> Option<ProbeReason> {

@@ -137,7 +137,9 @@ impl Discovery<'_> {
         changed
     }
 
-    /// RPL chooses the router: contexts are solicited from `router` only, or from no router.
+    /// RPL chooses the router: contexts are solicited from `router` only, or from no router. In a
+    /// mesh of motes without the feature `advertise` nobody would answer, so that a mote which has
+    /// contexts of its application's does not ask.
     /// Neighbours without RPL are notified when the route upwards is lost, so that they can find
     /// another router.
     #[cfg(feature = "rpl")]
@@ -150,7 +152,8 @@ impl Discovery<'_> {
         rng: &mut Rng,
     ) {
         self.registering_node.stop();
-        self.solicitor.follow(router, now, rng);
+        let asks = IS_ROUTER || self.contexts.iter().next().is_none();
+        self.solicitor.follow(router, asks, now, rng);
         if router.is_none() && self.neighbors.iter().any(Registration::is_routed) {
             self.announce(queue, ip, now);
         }

@@ -64,7 +64,7 @@ const PART_LEASE: Duration = Duration::from_secs(60);
 
 /// Whether this build keeps which border router its prefix and contexts come from, and advertises
 /// it: several routers tell of it in a mesh that forms by itself.
-const HAS_BORDER: bool = cfg!(feature = "rpl");
+const HAS_BORDER: bool = cfg!(feature = "rpl") && IS_ROUTER;
 
 /// Capabilities of a 6LoWPAN node (6CIO, RFC 7400 §3.4), as an option of which only the flags
 /// differ.

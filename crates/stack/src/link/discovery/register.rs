@@ -253,10 +253,10 @@ impl Discovery<'_> {
         };
         let iid = self.source.iid();
         let address = ip::with_iid(prefix, iid);
-        let (src, target) = match self.is_router_extended {
-            true => (ip::link_local(iid), address),
-            false => (address, *router),
-        };
+        let (mut src, mut target) = (address, *router);
+        if self.is_router_extended {
+            (src, target) = (ip::link_local(iid), address);
+        }
         let request = AddressRegistration {
             status: registration::SUCCESS,
             opaque: 0,
