@@ -38,7 +38,7 @@ pub(crate) struct Flow {
     pub(crate) is_over: bool,
     /// How long its mote took to acknowledge the peer's SYN-ACK, where that is known.
     pub(crate) opened_in: Option<Duration>,
-    /// Whether the mote's last new bytes came in a segment that was not full: it had no more then.
+    /// Whether the mote's last new bytes came in less than half a segment: it had no more then.
     ends_short: bool,
     /// Whether the flow's end was a reset by the mote.
     is_refused: bool,
@@ -193,8 +193,7 @@ impl Flow {
             news.full = 1 + u8::from(news.is_retransmission);
         }
         if direction == Direction::Up && news.new_bytes > 0 {
-            let is_known = self.streams.iter().any(|stream| stream.mss.is_some());
-            self.ends_short = is_known && news.full == 0;
+            self.ends_short = self.mss().is_some_and(|mss| segment.payload_len * 2 < mss);
         }
         news.streamed = self.streamed(segment, &news);
         if news.new_bytes > 0 && !news.is_retransmission {
@@ -237,8 +236,8 @@ impl Flow {
         news
     }
 
-    /// Whether the mote had nothing more to send: its last bytes came in a segment that was not
-    /// full, and all are acknowledged. What comes later is no answer to the acknowledgment. Readings
+    /// Whether the mote had nothing more to send: its last bytes came in less than half a segment,
+    /// and all are acknowledged. What comes later is no answer to the acknowledgment. Readings
     /// each few seconds once made the mesh seem as slow as that, and so their flows never rested.
     fn has_no_more(&self) -> bool {
         self.ends_short && !self.awaits_ack()
@@ -305,9 +304,14 @@ impl Flow {
     /// have room for less. Timestamps are no part of the MSS (RFC 6691). A very short MSS would
     /// make every byte a full segment.
     fn is_full(&self, segment: &Segment) -> bool {
-        let mss = self.streams.iter().filter_map(|stream| stream.mss).min();
-        let mss = mss.map(|mss| u32::from(mss.max(MSS_MIN)));
+        let mss = self.mss();
         mss.is_some_and(|mss| segment.payload_len + TIMESTAMPS_LEN >= mss - mss / 8)
+    }
+
+    /// The MSS of either end, the smaller one, where the SYNs have shown it.
+    fn mss(&self) -> Option<u32> {
+        let mss = self.streams.iter().filter_map(|stream| stream.mss).min();
+        mss.map(|mss| u32::from(mss.max(MSS_MIN)))
     }
 
     /// How long nothing has been under way: all that was sent is acknowledged.
