@@ -36,6 +36,10 @@ pub(crate) struct Flow {
     has_begun: bool,
     /// Whether an end has closed it or reset it, and nothing has come since that denies it.
     pub(crate) is_over: bool,
+    /// How long its mote took to acknowledge the peer's SYN-ACK, where that is known.
+    pub(crate) opened_in: Option<Duration>,
+    /// Whether the mote's last new bytes came in less than half a segment: it had no more then.
+    ends_short: bool,
     /// Whether the flow's end was a reset by the mote.
     is_refused: bool,
     /// The mote's latest acknowledgment number.
@@ -125,6 +129,8 @@ impl Flow {
             is_refused: false,
             mote_ack: None,
             is_over: false,
+            opened_in: None,
+            ends_short: false,
             streams: Default::default(),
             lanes: Default::default(),
             mesh: Rtt::default(),
@@ -179,17 +185,22 @@ impl Flow {
         if direction == Direction::Up {
             self.mote_ack = segment.ack.or(self.mote_ack);
         }
+        let is_unasked = direction == Direction::Up && self.has_no_more();
         let stream = &mut self.streams[direction as usize];
         let mut news = stream.on_data(segment, now);
         stream.note_fin(segment);
         if self.is_full(segment) {
             news.full = 1 + u8::from(news.is_retransmission);
         }
+        if direction == Direction::Up && news.new_bytes > 0 {
+            self.ends_short = self.mss().is_some_and(|mss| segment.payload_len * 2 < mss);
+        }
         news.streamed = self.streamed(segment, &news);
         if news.new_bytes > 0 && !news.is_retransmission {
             // A sender that has more answers an acknowledgment within a round trip.
             let asked = match direction {
                 Direction::Down => Some(Duration::ZERO),
+                Direction::Up if is_unasked => Some(self.answer_max()),
                 Direction::Up => self.mesh.timeout(),
             };
             news.rested = asked.map_or(Duration::ZERO, |asked| match rest > asked {
@@ -211,7 +222,8 @@ impl Flow {
             // A retransmission may have been sent before the ACK arrived (Karn).
             let invited = self.invited.take().filter(|_| !news.is_retransmission);
             news.took = invited.map(|invited| now.since(invited));
-            if let Some(took) = news.took {
+            let is_answer = |took: &Duration| !is_unasked || *took <= self.answer_max();
+            if let Some(took) = news.took.filter(is_answer) {
                 self.note_answer(took);
             }
         }
@@ -222,6 +234,19 @@ impl Flow {
             self.meter.add(u64::from(news.new_bytes), now);
         }
         news
+    }
+
+    /// Whether the mote had nothing more to send: its last bytes came in less than half a segment,
+    /// and all are acknowledged. What comes later is no answer to the acknowledgment. Readings
+    /// each few seconds once made the mesh seem as slow as that, and so their flows never rested.
+    fn has_no_more(&self) -> bool {
+        self.ends_short && !self.awaits_ack()
+    }
+
+    /// How long the mesh takes at most for an answer, as far as is known.
+    fn answer_max(&self) -> Duration {
+        let opened = || self.opened_in.and_then(|took| Rtt::of(took).timeout());
+        self.mesh.timeout().or_else(opened).unwrap_or(ANSWER_MAX)
     }
 
     /// Samples the mesh by data that came `took` after an acknowledgment. A mote whose window is
@@ -279,9 +304,14 @@ impl Flow {
     /// have room for less. Timestamps are no part of the MSS (RFC 6691). A very short MSS would
     /// make every byte a full segment.
     fn is_full(&self, segment: &Segment) -> bool {
-        let mss = self.streams.iter().filter_map(|stream| stream.mss).min();
-        let mss = mss.map(|mss| u32::from(mss.max(MSS_MIN)));
+        let mss = self.mss();
         mss.is_some_and(|mss| segment.payload_len + TIMESTAMPS_LEN >= mss - mss / 8)
+    }
+
+    /// The MSS of either end, the smaller one, where the SYNs have shown it.
+    fn mss(&self) -> Option<u32> {
+        let mss = self.streams.iter().filter_map(|stream| stream.mss).min();
+        mss.map(|mss| u32::from(mss.max(MSS_MIN)))
     }
 
     /// How long nothing has been under way: all that was sent is acknowledged.
@@ -564,6 +594,10 @@ pub(crate) fn ahead(number: u32, other: u32) -> Option<u32> {
 
 /// The most that an answer has, bytes: more is a stream, which acknowledgments drive.
 const ANSWER_BYTES_MAX: u32 = 2_048;
+
+/// How long an answer takes at most before the mesh is known: the shortest timeout of a sender
+/// (RFC 6298 §2.4).
+const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// A shorter MSS counts as this long, bytes: about the payload of one frame, as motes of TAiM have
 /// it.

@@ -58,6 +58,10 @@ struct Handshake {
     down: Option<Span>,
     /// The sequence number at which the stream out of the mesh begins, by the mote's SYN-ACK.
     up: Option<u32>,
+    /// When its peer answered the mote's SYN, if it did.
+    answered: Option<Instant>,
+    /// Whether it did so again: it is unknown which answer the mote acknowledges (Karn).
+    is_answered_again: bool,
 }
 
 /// A piece of a stream.
@@ -147,7 +151,7 @@ impl Flows {
             return Found::Flow(*id);
         }
         if segment.flags.contains(Flags::SYN) {
-            self.note_handshake(segment);
+            self.note_handshake(segment, now);
         } else if segment.direction == Direction::Down {
             self.note_early(segment);
         }
@@ -195,6 +199,8 @@ impl Flows {
             && let Some(seen) = self.handshakes.remove(place)
         {
             flow.set_mss(seen.mss);
+            let answered = seen.answered.filter(|_| !seen.is_answered_again);
+            flow.opened_in = answered.map(|answered| now.since(answered));
             seen.down
                 .into_iter()
                 .for_each(|span| flow.begin_down(span, now));
@@ -214,7 +220,7 @@ impl Flows {
 
     /// Stores the information of a SYN: the MSS of each end, and the beginning of the stream into
     /// the mesh. If there are several SYNs, the latest counts.
-    fn note_handshake(&mut self, segment: &Segment) {
+    fn note_handshake(&mut self, segment: &Segment, now: Instant) {
         let known = self
             .handshakes
             .iter()
@@ -226,8 +232,13 @@ impl Flows {
                 mss: [None; 2],
                 down: None,
                 up: None,
+                answered: None,
+                is_answered_again: false,
             },
         };
+        if segment.direction == Direction::Down && segment.ack.is_some() {
+            seen.is_answered_again |= seen.answered.replace(now).is_some();
+        }
         if let Some(mss) = segment.mss {
             // The MSS option limits the segments of the other direction.
             seen.mss[segment.direction.back() as usize] = Some(mss);

@@ -13,6 +13,13 @@ pub(crate) struct Rtt {
 }
 
 impl Rtt {
+    /// The first sample alone.
+    pub(crate) fn of(sample: Duration) -> Self {
+        let mut rtt = Self::default();
+        rtt.add(sample);
+        rtt
+    }
+
     /// Adds a sample. One beyond [`SAMPLE_MAX`] is ignored: it is due to a step of the clock.
     pub(crate) fn add(&mut self, sample: Duration) {
         if sample > SAMPLE_MAX {

@@ -446,6 +446,58 @@ fn data_into_the_mesh_take_turns_where_uploads_contend() {
     }
 }
 
+/// A mote opens a connection with segments of 440 bytes, through a mesh of 50 ms.
+fn open_by_syn(followed: &mut Followed, mote: u16) {
+    let flags = [Flags::SYN, Flags::SYN | Flags::ACK, Flags::ACK];
+    for (flags, is_up, mss) in [(flags[0], true, 440), (flags[1], false, 440)] {
+        let _ = followed.offer(mote, is_up, &segment(is_up, mote, [0, 1], flags, mss));
+    }
+    followed.now += Duration::from_millis(50);
+    let _ = followed.offer(mote, true, &segment(true, mote, [1, 1], flags[2], 0));
+}
+
+/// How many packets `auto` holds where three motes send `len` bytes each `every_ms`, one reading in
+/// five twice, and another one is sent 4,000 bytes each ten seconds.
+fn held_beside_readings(len: u16, every_ms: u64) -> u64 {
+    let mut followed = Followed::new(Config::new("auto".parse().expect("a name")));
+    (0..4).for_each(|mote| open_by_syn(&mut followed, mote));
+    let [mut sent, mut got] = [1_u32, 1];
+    for step in 0..3_000_u64 {
+        followed.now += Duration::from_millis(100);
+        followed.drain();
+        if step % (every_ms / 100) == 0 {
+            let again = 1 + u32::from(step % (every_ms / 20) == 0);
+            for (mote, _) in (0..3).flat_map(|mote| (0..again).map(move |time| (mote, time))) {
+                let up = segment(true, mote, [sent, 1], Flags::ACK, len);
+                let _ = followed.offer(mote, true, &up);
+            }
+            sent += u32::from(len);
+            for mote in 0..3 {
+                let ack = segment(false, mote, [1, sent], Flags::ACK, 0);
+                let _ = followed.offer(mote, false, &ack);
+            }
+        }
+        if step % 100 < 10 {
+            let down = segment(false, 3, [got, 1], Flags::ACK, 400);
+            let _ = followed.offer(3, false, &down);
+            got += 400;
+            let _ = followed.offer(3, true, &segment(true, 3, [1, got], Flags::ACK, 0));
+        }
+    }
+    followed.router.counters().held
+}
+
+/// What a mote sent a second after an acknowledgment once counted as its answer, and the mesh as so
+/// slow: motes with readings never rested, and a download beside three of them was held for
+/// seconds. Motes that answer acknowledgments in such segments do not rest.
+#[test]
+fn motes_with_readings_are_no_crowd() {
+    for every_ms in [1_000, 2_000, 5_000, 15_000] {
+        assert_eq!(held_beside_readings(64, every_ms), 0, "{every_ms}");
+    }
+    assert!(held_beside_readings(200, 100) > 100);
+}
+
 /// One flow or two that send all they can, either way, beside motes that are asked now and then: no
 /// policy holds any.
 #[test]

@@ -206,6 +206,15 @@ impl Load {
         }
     }
 
+    /// Steps without a segment have passed, too.
+    fn pass_silent(&mut self, steps: u64) {
+        (0..steps.min(SILENT_STEPS_MAX)).for_each(|_| self.age());
+        // Lossless: it is no more than the bits of `trains`.
+        let steps = steps.min(SILENT_STEPS_MAX) as u32;
+        self.heard = self.heard.checked_shl(steps).unwrap_or(0);
+        self.trains = self.trains.checked_shl(steps).unwrap_or(0);
+    }
+
     /// Judges it behind a step.
     fn judge(&mut self, busiest: &Busiest) {
         let is_heard = std::mem::take(&mut self.is_heard);
@@ -329,7 +338,13 @@ impl HeavyFlows {
             return;
         }
         self.looks_at = Some(now + STEP);
-        self.loads.iter_mut().for_each(Load::age);
+        // Nobody looks while nothing passes: what moved before would else count as if it had moved
+        // just now.
+        let silent = now.since(at).as_micros() / STEP.as_micros();
+        for load in &mut self.loads {
+            load.age();
+            load.pass_silent(silent);
+        }
         let most = self.loads.iter().map(Load::moves).max();
         let restless = self.loads.iter().filter(|load| !load.rests());
         let all: u64 = restless.map(Load::moves).sum();
@@ -407,6 +422,9 @@ const CROWD_FOR: Duration = Duration::from_secs(60);
 
 /// How often the flows are looked at.
 const STEP: Duration = Duration::from_secs(1);
+
+/// After so many steps nothing of a flow's past is left: it has as many bits.
+const SILENT_STEPS_MAX: u64 = 64;
 
 /// The part of a flow's past that each step forgets: one in this many.
 const PAST: u64 = 8;
@@ -677,6 +695,21 @@ mod tests {
             assert_eq!(loads.contend(), expected, "{flows} {every}");
             let heavy = if expected { flows as usize } else { 0 };
             assert_eq!(loads.heavy, heavy, "{flows} {every}");
+        }
+    }
+
+    /// Where nothing else passes, nobody looks at the flows in between. Two motes with a reading
+    /// each five seconds once counted as moving four times as much, and were a crowd with a download.
+    #[test]
+    fn a_silence_makes_no_flow_heavier() {
+        for (every, most) in [(1, 576), (5, 140), (70, 64)] {
+            let mut loads = HeavyFlows::patient();
+            for second in (0..900).step_by(every) {
+                let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+                loads.on_segment(FlowId::at(0), sign(64), now);
+            }
+            let moves = loads.loads.first().map(Load::moves);
+            assert!(moves <= Some(most), "{every}: {moves:?}");
         }
     }
 
