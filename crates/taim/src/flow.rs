@@ -6,6 +6,7 @@
 //! count as new. So neither SACK nor timestamps need be read. A segment whose numbers are too far
 //! from the others is treated as forged, unless several such segments follow one another.
 
+mod effect;
 mod held;
 
 use std::collections::VecDeque;
@@ -13,6 +14,7 @@ use std::collections::VecDeque;
 use motet::time::{Duration, Instant};
 use motet::wire::tcp::Flags;
 
+pub(crate) use effect::SegmentEffect;
 pub(crate) use held::{HeldPacket, Passing};
 
 use crate::flows::Span;
@@ -89,34 +91,6 @@ struct Stream {
 /// Packets of one direction that are held, the first to leave first.
 #[derive(Debug, Default)]
 struct HeldPackets(VecDeque<HeldPacket>);
-
-/// The news of a segment about its flow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct SegmentEffect {
-    /// Bytes that had not passed before.
-    pub(crate) new_bytes: u32,
-    /// Bytes of the other direction that it acknowledges for the first time.
-    pub(crate) newly_acknowledged: u32,
-    /// Whether all its bytes are sent again.
-    pub(crate) is_retransmission: bool,
-    /// Whether its numbers are far from those of its flow.
-    pub(crate) is_stray: bool,
-    /// The time, before this segment, in which neither end had anything to send: all data were
-    /// acknowledged, and the segment of the mote that ends it was not triggered by an
-    /// acknowledgment.
-    pub(crate) rested: Duration,
-    /// The bytes of this segment that belong to a stream, and not to a request or a response: those
-    /// of a response beyond [`ANSWER_BYTES_MAX`], and those that an end sends while the other end
-    /// only acknowledges, except the first segment of a flow, which may be a request. Retransmitted
-    /// bytes count twice: a starving sender sends nothing else.
-    pub(crate) streamed: u32,
-    /// The full segments that it stands for: none, one, or two if its bytes are sent again, for a
-    /// starving sender sends nothing else.
-    pub(crate) full: u8,
-    /// How long after an acknowledgment went into the mesh these new bytes of the mote came, which
-    /// are the first since then; none where they are sent again.
-    pub(crate) took: Option<Duration>,
-}
 
 impl Flow {
     pub(crate) fn new(key: FlowKey, now: Instant) -> Self {

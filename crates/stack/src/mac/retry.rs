@@ -251,8 +251,8 @@ impl Mac<'_> {
 /// attempts, two lost least on floors of thirty flows.
 const ETX_CROWDED: u16 = 2 * 128;
 
-/// The exchange of a longest frame, where none is known yet: 133 bytes at 32 µs, a turnaround and an
-/// ACK, 4.8 ms (IEEE 802.15.4-2015 §12.1.3), and an assessment.
+/// The exchange of a longest frame, where none is known yet: 133 bytes at 32 µs, a turnaround and
+/// an ACK, 4.8 ms (IEEE 802.15.4-2015 §12.1.3), and an assessment.
 const LONGEST_EXCHANGE: Duration = Duration::from_millis(5);
 
 /// The shortest frame takes 1 ms: six doublings exceed any longest wait that suits a frame's age.

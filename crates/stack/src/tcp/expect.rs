@@ -74,8 +74,8 @@ impl Connection<'_> {
             Economy::LowestLatency => 0,
         };
         let pace = pace.min(PACE_MAX_MS);
-        // Where several answers are due, each lets more data out. A router that holds them for other
-        // flows makes the round trip long, and the wait for each would make it longer still.
+        // Where several answers are due, each lets more data out. A router that holds them for
+        // other flows makes the round trip long, and the wait for each would make it longer still.
         let is_alone = self.flight() <= u32::from(self.smss);
         let most = match is_alone || economy == Economy::LowestEnergy {
             true => PACE_MAX_MS,

@@ -423,8 +423,8 @@ pub(super) const CLAIM: Duration = Duration::from_secs(120);
 /// So few heavy flows share the air by themselves: nothing of theirs is held.
 const FEW: usize = 2;
 
-/// Steps in a row that one of two heavy flows must starve before both contend. One that misses a few
-/// seconds behind a timeout is none: two motes in a row were then held in one run of nine, and
+/// Steps in a row that one of two heavy flows must starve before both contend. One that misses a
+/// few seconds behind a timeout is none: two motes in a row were then held in one run of nine, and
 /// carried a fifth less.
 const STARVING_MIN: u8 = 8;
 
@@ -710,7 +710,8 @@ mod tests {
     }
 
     /// Where nothing else passes, nobody looks at the flows in between. Two motes with a reading
-    /// each five seconds once counted as moving four times as much, and were a crowd with a download.
+    /// each five seconds once counted as moving four times as much, and were a crowd with a
+    /// download.
     #[test]
     fn a_silence_makes_no_flow_heavier() {
         for (every, most) in [(1, 576), (5, 140), (70, 64)] {

@@ -1,10 +1,9 @@
 //! What RPL costs. Built with the feature `rpl`, a mote that finds its place in a mesh and passes
 //! packets on for others; built without, a mote that passes packets on along routes that it was
-//! given. Neither speaks TCP. `cargo xtask sizes` takes the
-//! difference of the two images: RPL, and routing headers in their compressed form (RFC 8138).
-//! Built with the feature `plain-rpl` it has their other forms, too; with `advertise` it passes on
-//! the contexts of the mesh; with `leaves` it also keeps the registrations of neighbours without RPL
-//! (RFC 8505).
+//! given. Neither speaks TCP. `cargo xtask sizes` takes the difference of the two images: RPL, and
+//! routing headers in their compressed form (RFC 8138). Built with the feature `plain-rpl` it has
+//! their other forms, too; with `advertise` it passes on the contexts of the mesh; with `leaves` it
+//! also keeps the registrations of neighbours without RPL (RFC 8505).
 #![no_std]
 #![no_main]
 
