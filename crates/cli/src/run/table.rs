@@ -217,7 +217,9 @@ impl Medians {
             (_, FlowKind::Bulk, None) => over(flow.goodput_kbps, self.goodput),
             _ => {
                 let late = flow.latency_p95_ms.unwrap_or(f64::INFINITY);
-                flow.delivered().unwrap_or(0.0) * over(self.latency, late).min(1.0)
+                // Without a share none was due yet.
+                let share = |part| part * over(self.latency, late).min(1.0);
+                flow.delivered().map_or(1.0, share)
             }
         }
     }

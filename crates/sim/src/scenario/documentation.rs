@@ -147,7 +147,7 @@ transfer that time cut short does not; the table counts those, and flows that de
   pace and window of a search, or this run if that was more, and no more than the bound: the rest of the gap is not the pace's;
   losses by cause, how many flows ended how; `timeouts`, TCP's retransmission timeouts at both ends
   of the flows; `retransmitted`, the share of segments that their senders sent again), `flow` (how it ended, when, how
-  many connections it lost, how old its messages were, what it cost), `node` (its parent, when it
+  many connections it lost, `messages`, how many were due and how many of these came, how old they were, what it cost), `node` (its parent, when it
   joined; frames, retransmissions and drops by reason, radio states, energy), `link` (what became
   of its frames), `move` (a node's parent became another one: when, `from`, `to`), `sample`
   (goodput, RTT, window of a flow over time; of the first seed of each point only), `group` (a metric over flows that are

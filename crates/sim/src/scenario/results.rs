@@ -333,9 +333,11 @@ impl FlowResult {
         (bytes > 0).then(|| self.energy_mj * 1e3 / bytes as f64)
     }
 
-    /// Messages that arrived or were answered, of those that were due, 0 to 1.
+    /// Messages that arrived or were answered, of those that were due, 0 to 1; none where none was
+    /// due yet.
     pub fn delivered(&self) -> Option<f64> {
-        self.messages.map(|[due, came]| ratio(came, due))
+        let [due, came] = self.messages?;
+        (due > 0).then(|| ratio(came, due))
     }
 }
 

@@ -37,6 +37,21 @@ fn a_run_measures_what_flows() {
     assert!(run.nodes[1].counts.cpu_duty() > 0.01);
 }
 
+/// A flow whose first message is not due yet has lost none.
+#[test]
+fn what_was_not_due_is_not_lost() {
+    let late = "duration_s = 8\n[topology]\nchain = 1\n[[flow]]\nkind = \"periodic\"\nfrom = 1\ninterval_s = ";
+    for (interval_s, share) in [("1e6", None), ("0.5", Some(1.0))] {
+        let run = &results(&plan(&format!("{late}{interval_s}")).unwrap())[0];
+        assert_eq!(
+            run.flows[0].delivered(),
+            share,
+            "{:?}",
+            run.flows[0].messages
+        );
+    }
+}
+
 /// The bound is that of one flow over a chain: over two hops 49.4 kb/s with an ACK for every second
 /// segment, 52.5 where the border router thins them, and what the window of four segments held when
 /// the warm-up ended.
