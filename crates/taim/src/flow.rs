@@ -8,6 +8,7 @@
 
 mod effect;
 mod held;
+mod number;
 
 use std::collections::VecDeque;
 
@@ -16,6 +17,8 @@ use motet::wire::tcp::Flags;
 
 pub(crate) use effect::SegmentEffect;
 pub(crate) use held::{HeldPacket, Passing};
+pub(crate) use number::ahead;
+use number::distance;
 
 use crate::flows::Span;
 use crate::meter::Meter;
@@ -221,6 +224,14 @@ impl Flow {
     fn answer_max(&self) -> Duration {
         let opened = || self.opened_in.and_then(|took| Rtt::of(took).timeout());
         self.mesh.timeout().or_else(opened).unwrap_or(ANSWER_MAX)
+    }
+
+    /// Whether data that came `took` after an acknowledgment are no answer to it: the mesh took far
+    /// less when the flow was opened. Of a flow whose opening was not seen nothing is known.
+    pub(crate) fn is_own_time(&self, took: Duration) -> bool {
+        let opened = self.opened_in.and_then(|took| Rtt::of(took).timeout());
+        let most = |opened: Duration| opened.saturating_mul(2).max(ANSWER_MAX);
+        opened.is_some_and(|opened| took > most(opened))
     }
 
     /// Samples the mesh by data that came `took` after an acknowledgment. A mote whose window is
@@ -552,18 +563,6 @@ fn take_timed(timed: &mut Option<(u32, Instant)>, ack: u32, now: Instant) -> Opt
         *timed = None;
         now.since(since)
     })
-}
-
-/// How far `number` lies behind `other` on the circle; negative where it lies before it.
-fn distance(number: u32, other: u32) -> i32 {
-    number.wrapping_sub(other) as i32
-}
-
-/// How far `number` lies behind `other`; none where it does not.
-pub(crate) fn ahead(number: u32, other: u32) -> Option<u32> {
-    u32::try_from(distance(number, other))
-        .ok()
-        .filter(|by| *by > 0)
 }
 
 /// The most that an answer has, bytes: more is a stream, which acknowledgments drive.

@@ -15,12 +15,12 @@
 //! that lose segments fall behind the others still, or if flows retransmit. A flow that sends
 //! readings at times of its own, or whose leaf sleeps until it fetches what waits for it, would be
 //! inside for long and keep all others out, though it leaves them the air. It is recognised by its
-//! answers, which take far longer than those of the quickest flow, and needs no place inside: it is
-//! let in as soon as no flow that waits was served less. A packet waits for at most a minute. While
-//! the number of flows inside is below one and a half times the window, it also waits no longer
-//! than its sender's timeout, estimated from the round trips so far. A sender that sends again at
-//! fixed times, whatever the round trips, is recognised by them, and its packets wait no longer
-//! than it does. Source: Motet's own.
+//! answers, which take far longer than those of the quickest flow, or than the mesh took when the
+//! flow was opened, and needs no place inside: it is let in as soon as no flow that waits was
+//! served less. A packet waits for at most a minute. While the number of flows inside is below one
+//! and a half times the window, it also waits no longer than its sender's timeout, estimated from
+//! the round trips so far. A sender that sends again at fixed times, whatever the round trips, is
+//! recognised by them, and its packets wait no longer than it does. Source: Motet's own.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -159,7 +159,7 @@ impl Gate {
         let answered = news.new_bytes + news.newly_acknowledged;
         self.welcome(id, sign, now);
         self.note_heavy(id, now);
-        self.note_late(id, news, now);
+        self.note_late(id, flow, news, now);
         if self.heavy_flows.is_heavy(id) && !self.is_silent(id) {
             self.note_message(news);
         }
@@ -257,10 +257,11 @@ impl Gate {
     }
 
     /// Notes an answer that came late while flows contend.
-    fn note_late(&mut self, id: FlowId, news: &SegmentEffect, now: Instant) {
+    fn note_late(&mut self, id: FlowId, flow: &Flow, news: &SegmentEffect, now: Instant) {
         let Some(took) = news.took.filter(|_| self.heavy_flows.contend()) else {
             return;
         };
+        self.share(id).note_answer(flow.is_own_time(took));
         let is_active = |place: usize| {
             let is_heard = |share: &Share| share.is_heard(now);
             self.heavy_flows.is_heavy_at(place) && self.shares.get(place).is_some_and(is_heard)
@@ -272,7 +273,8 @@ impl Gate {
 
     /// Whether the flow needs no place inside. A window that is set counts all flows.
     fn is_silent(&self, id: FlowId) -> bool {
-        self.is_adaptive && self.heavy_flows.is_silent(id)
+        let sends_by_itself = self.shares.get(id.index()).is_some_and(Share::has_own_time);
+        self.is_adaptive && (self.heavy_flows.is_silent(id) || sends_by_itself)
     }
 
     /// Whether a segment into the mesh may go at once, none of its flow being held.

@@ -26,6 +26,8 @@ pub(super) struct Share {
     /// bytes again since its last answer.
     pub(super) late: u8,
     pub(super) was_repeated: bool,
+    /// How many more of its last answers came at a time of their own than in answer.
+    own: u8,
     /// The flow's data that was sent again while its acknowledgments waited.
     repeats: Option<Repeats>,
     /// How long its sender waits before it sends again, where that is fixed, and since when that
@@ -66,6 +68,20 @@ impl Share {
     /// Whether the flow has less than others because its segments are lost.
     pub(super) const fn is_behind(&self) -> bool {
         self.late > 1 || self.late == 1 && self.was_repeated
+    }
+
+    /// Data came behind an acknowledgment; `is_own`: at a time of the mote's own.
+    pub(super) fn note_answer(&mut self, is_own: bool) {
+        self.own = match is_own {
+            true => (self.own + 1).min(OWN_MAX),
+            false => self.own.saturating_sub(1),
+        };
+    }
+
+    /// Whether the flow sends at times of its own, as one with readings does: nothing that is let
+    /// in triggers its data.
+    pub(super) const fn has_own_time(&self) -> bool {
+        self.own >= OWN_MIN
     }
 
     /// The flow's data was sent again while acknowledgments of it wait. Most senders double their
@@ -136,9 +152,32 @@ pub(super) const RTO_MIN: Duration = Duration::from_secs(1);
 /// A flow that was silent for longer does not count when flows are compared.
 const ACTIVE: Duration = Duration::from_secs(60);
 
+/// By how many answers at times of its own a flow is known as one with readings, and how many are
+/// remembered: a reading may come right behind an acknowledgment that had to wait.
+const OWN_MIN: u8 = 2;
+const OWN_MAX: u8 = 4;
+
 /// How many gaps in a row must be alike to be neither chance nor a probe before a timeout.
 const ALIKE_MIN: u8 = 3;
 
 const fn fourth(span: Duration) -> Duration {
     Duration::from_micros(span.as_micros() / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a flow with readings four of five answers come at times of the mote's own; of one that
+    /// answers, hardly any do.
+    #[test]
+    fn a_flow_with_readings_is_known_by_its_times() {
+        for (own_in_five, expected) in [(0, false), (1, false), (4, true), (5, true)] {
+            let mut share = Share::default();
+            for answer in 0..40 {
+                share.note_answer(answer % 5 < own_in_five);
+            }
+            assert_eq!(share.has_own_time(), expected, "{own_in_five}");
+        }
+    }
 }

@@ -192,3 +192,31 @@ fn leaves_asleep_keep_nobody_out_of_the_mesh() {
     assert!(mean > 10.0, "{runs:?}");
     assert!(runs.iter().all(|(_, part)| *part > 0.95), "{runs:?}");
 }
+
+/// Ten sensors with a reading of nearly a segment each five seconds once looked like ten flows in a
+/// slow mesh, each inside until its next reading: a download beside them had half a kilobit a
+/// second. Once they are known all have 50.
+#[test]
+fn sensors_hold_no_downloads_up() {
+    let seat = |mote: u32| format!(", [{}.0, {}.0]", mote % 4 + 1, mote / 4);
+    let seats: String = (1..=11).map(seat).collect();
+    let mut text =
+        format!("duration_s = 100\nwarmup_s = 10\n[topology]\npositions = [[0.0, 0.0]{seats}]\n");
+    for mote in 1..=10 {
+        text += &format!(
+            "[[flow]]\nkind = \"periodic\"\nfrom = {mote}\ninterval_s = 5\nmessage_bytes = 400\n"
+        );
+    }
+    for start_s in [20, 40, 60, 80] {
+        text +=
+            &format!("[[flow]]\nfrom = \"host\"\nto = 11\nbytes = 10000\nstart_s = {start_s}\n");
+    }
+    let run = &results(&plan(&text).unwrap_or_else(|why| panic!("{text}: {why}")))[0];
+    let [.., third, fourth] = &run.flows[..] else {
+        panic!("fourteen flows")
+    };
+    for download in [third, fourth] {
+        assert!(download.goodput_kbps > 30.0, "{download:?}");
+    }
+    assert!(run.flows.iter().all(|flow| flow.delivered() != Some(0.0)));
+}
