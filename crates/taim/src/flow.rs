@@ -154,6 +154,7 @@ impl Flow {
         if let Some(mss) = segment.mss {
             // A mote may begin anew from the same port.
             self.streams[direction.back() as usize].mss = Some(mss);
+            (self.opened_in, self.ends_short, self.invited) = (None, false, None);
         }
         self.moved = now;
         if !self.is_refused || direction == Direction::Up {

@@ -200,7 +200,8 @@ impl Flows {
         {
             flow.set_mss(seen.mss);
             let answered = seen.answered.filter(|_| !seen.is_answered_again);
-            flow.opened_in = answered.map(|answered| now.since(answered));
+            let took = answered.map(|answered| now.since(answered));
+            flow.opened_in = took.filter(|took| *took <= OPENED_MAX);
             seen.down
                 .into_iter()
                 .for_each(|span| flow.begin_down(span, now));
@@ -354,3 +355,7 @@ const HANDSHAKES_MAX: usize = 256;
 /// The most that a mote may be sent before its first acknowledgment, bytes: more than any mote's
 /// window.
 const EARLY_MAX: u32 = 1 << 16;
+
+/// A flow was opened in this time at most. What came later is no answer to the SYN-ACK: the ACK was
+/// lost, or there was no room for the flow.
+const OPENED_MAX: Duration = Duration::from_secs(3);

@@ -217,9 +217,12 @@ impl Medians {
             (_, FlowKind::Bulk, None) => over(flow.goodput_kbps, self.goodput),
             _ => {
                 let late = flow.latency_p95_ms.unwrap_or(f64::INFINITY);
-                // Without a share none was due yet.
-                let share = |part| part * over(self.latency, late).min(1.0);
-                flow.delivered().map_or(1.0, share)
+                match (flow.messages, flow.delivered()) {
+                    (_, Some(part)) => part * over(self.latency, late).min(1.0),
+                    // Nothing was due yet.
+                    (Some(_), None) => 1.0,
+                    (None, None) => 0.0,
+                }
             }
         }
     }

@@ -81,8 +81,9 @@ impl NeighborTiming {
     ///
     /// A winner of the air leaves time for a train. Each train costs two frames that fail. A third
     /// more or less of it carries as much between two sources; of four some share unevenly with
-    /// either. A node that nobody has disturbed for long leaves time for one frame. On links that
-    /// lose frames for other reasons that costs less than a hundredth of goodput.
+    /// either. A node whose last 64 frames were all acknowledged, however far apart, leaves time
+    /// for one frame. On links that lose frames for other reasons that costs less than a hundredth
+    /// of goodput.
     pub(super) fn exchanges_left(&self, failed: u8, now: Instant) -> Option<u64> {
         match self.run >= UNDISTURBED_MIN {
             _ if self.has_won(failed, now) => Some(TRAIN),
@@ -256,8 +257,8 @@ const TRAIN: u64 = 24;
 /// no longer than one, and the frame takes no longer than another.
 const SINGLE: u64 = 2;
 
-/// Frames in a row, all acknowledged, from which on a node is undisturbed: a third of a second. Of
-/// half as many, links that lose one frame in fifty pay a hundredth of goodput.
+/// Frames in a row, all acknowledged, from which on a node is undisturbed: a third of a second of
+/// an upload. Of half as many, links that lose one frame in fifty pay a hundredth of goodput.
 const UNDISTURBED_MIN: u8 = 64;
 
 /// Frames in a row that make a node the winner of the air: two, since the first may have been the

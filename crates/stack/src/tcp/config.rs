@@ -220,7 +220,8 @@ pub enum Economy {
     /// Asks from three quarters of a round trip on, then every half round trip: an answer waits for
     /// half a round trip, and one second at most.
     LowestEnergy,
-    /// Asks when the answer may have come, and four times in a round trip from then on.
+    /// Asks when the answer may have come, and four times in a round trip from then on; ten times a
+    /// second at least where answers to several segments are due.
     #[default]
     Balanced,
     /// Asks at the shortest interval from the moment that something was sent.

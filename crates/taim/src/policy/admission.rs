@@ -190,8 +190,7 @@ impl Gate {
             self.shorten(id, now);
         }
         if flow.is_over {
-            // It wants no place any more, and does not count any more.
-            self.share(id).last = None;
+            self.share(id).end();
             self.heavy_flows.on_over(id);
         }
         // A flow's position in the order follows from its service so far.
@@ -261,7 +260,8 @@ impl Gate {
         let Some(took) = news.took.filter(|_| self.heavy_flows.contend()) else {
             return;
         };
-        self.share(id).note_answer(flow.is_own_time(took));
+        let is_own = flow.is_own_time(took) && !self.heavy_flows.streams(id);
+        self.share(id).note_answer(is_own);
         let is_active = |place: usize| {
             let is_heard = |share: &Share| share.is_heard(now);
             self.heavy_flows.is_heavy_at(place) && self.shares.get(place).is_some_and(is_heard)
@@ -273,8 +273,9 @@ impl Gate {
 
     /// Whether the flow needs no place inside. A window that is set counts all flows.
     fn is_silent(&self, id: FlowId) -> bool {
-        let sends_by_itself = self.shares.get(id.index()).is_some_and(Share::has_own_time);
-        self.is_adaptive && (self.heavy_flows.is_silent(id) || sends_by_itself)
+        let has_own_time = || self.shares.get(id.index()).is_some_and(Share::has_own_time);
+        let sends_by_itself = || !self.heavy_flows.streams(id) && has_own_time();
+        self.is_adaptive && (self.heavy_flows.is_silent(id) || sends_by_itself())
     }
 
     /// Whether a segment into the mesh may go at once, none of its flow being held.

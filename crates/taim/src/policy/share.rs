@@ -26,7 +26,7 @@ pub(super) struct Share {
     /// bytes again since its last answer.
     pub(super) late: u8,
     pub(super) was_repeated: bool,
-    /// How many more of its last answers came at a time of their own than in answer.
+    /// Answers at times of the mote's own, less the others, 0 to [`OWN_MAX`].
     own: u8,
     /// The flow's data that was sent again while its acknowledgments waited.
     repeats: Option<Repeats>,
@@ -68,6 +68,12 @@ impl Share {
     /// Whether the flow has less than others because its segments are lost.
     pub(super) const fn is_behind(&self) -> bool {
         self.late > 1 || self.late == 1 && self.was_repeated
+    }
+
+    /// The flow is over: it wants no place any more, and does not count any more. A next one from
+    /// the same port is another flow.
+    pub(super) const fn end(&mut self) {
+        (self.last, self.own) = (None, 0);
     }
 
     /// Data came behind an acknowledgment; `is_own`: at a time of the mote's own.
@@ -169,15 +175,21 @@ mod tests {
     use super::*;
 
     /// Of a flow with readings four of five answers come at times of the mote's own; of one that
-    /// answers, hardly any do.
+    /// answers, hardly any do. A flow that is over leaves nothing to the next one.
     #[test]
     fn a_flow_with_readings_is_known_by_its_times() {
         for (own_in_five, expected) in [(0, false), (1, false), (4, true), (5, true)] {
             let mut share = Share::default();
             for answer in 0..40 {
                 share.note_answer(answer % 5 < own_in_five);
+                let is_known = answer > 10;
+                assert!(
+                    !is_known || share.has_own_time() == expected,
+                    "{own_in_five}"
+                );
             }
-            assert_eq!(share.has_own_time(), expected, "{own_in_five}");
+            share.end();
+            assert!(!share.has_own_time());
         }
     }
 }

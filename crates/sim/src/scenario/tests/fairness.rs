@@ -195,7 +195,8 @@ fn leaves_asleep_keep_nobody_out_of_the_mesh() {
 
 /// Ten sensors with a reading of nearly a segment each five seconds once looked like ten flows in a
 /// slow mesh, each inside until its next reading: a download beside them had half a kilobit a
-/// second. Once they are known all have 50.
+/// second. Once the border router
+/// knows the sensors, a download has 50.
 #[test]
 fn sensors_hold_no_downloads_up() {
     let seat = |mote: u32| format!(", [{}.0, {}.0]", mote % 4 + 1, mote / 4);
@@ -218,5 +219,7 @@ fn sensors_hold_no_downloads_up() {
     for download in [third, fourth] {
         assert!(download.goodput_kbps > 30.0, "{download:?}");
     }
-    assert!(run.flows.iter().all(|flow| flow.delivered() != Some(0.0)));
+    for flow in &run.flows {
+        assert!(flow.delivered().is_none_or(|part| part > 0.9), "{flow:?}");
+    }
 }
