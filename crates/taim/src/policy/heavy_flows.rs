@@ -434,7 +434,7 @@ pub(super) const CLAIM: Duration = Duration::from_secs(120);
 const FEW: usize = 2;
 
 /// Steps in a row that one of two heavy flows must starve before both contend. One that misses a
-/// few seconds behind a timeout is none: two motes in a row were then held in one run of nine, and
+/// few seconds behind a timeout is none: two motes in a row were then held in one run of 13, and
 /// carried a fifth less.
 const STARVING_MIN: u8 = 8;
 
