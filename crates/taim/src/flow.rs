@@ -223,16 +223,21 @@ impl Flow {
 
     /// How long the mesh takes at most for an answer, as far as is known.
     fn answer_max(&self) -> Duration {
-        let opened = || self.opened_in.and_then(|took| Rtt::of(took).timeout());
-        self.mesh.timeout().or_else(opened).unwrap_or(ANSWER_MAX)
+        let opening = || self.opening_timeout();
+        self.mesh.timeout().or_else(opening).unwrap_or(ANSWER_MAX)
+    }
+
+    /// The timeout by the round trip through the mesh that opened the flow, where that is known.
+    fn opening_timeout(&self) -> Option<Duration> {
+        self.opened_in.and_then(|took| Rtt::of(took).timeout())
     }
 
     /// Whether data that came `took` after an acknowledgment are no answer to it: the mesh took far
     /// less when the flow was opened. Of a flow whose opening was not seen nothing is known.
     pub(crate) fn is_own_time(&self, took: Duration) -> bool {
-        let opened = self.opened_in.and_then(|took| Rtt::of(took).timeout());
-        let most = |opened: Duration| opened.saturating_mul(2).max(ANSWER_MAX);
-        opened.is_some_and(|opened| took > most(opened))
+        let most = |opening: Duration| opening.saturating_mul(2).max(ANSWER_MAX);
+        self.opening_timeout()
+            .is_some_and(|opening| took > most(opening))
     }
 
     /// Samples the mesh by data that came `took` after an acknowledgment. A mote whose window is
