@@ -173,12 +173,12 @@ pub(super) fn restore(
     }
     let mut inner = BLANK;
     restore_header((iphc, rest), encapsulation, contexts, &mut inner)?;
-    // Else the inner header names the end.
     let mut outer = inner;
     outer.flow_label = 0;
     outer.next_header = next_header::IPV6;
     outer.hop_limit = tunnel.hop_limit;
     outer.src = src;
+    // Where the end is not known, the inner header names it.
     if is_known {
         outer.dst = end;
     }
