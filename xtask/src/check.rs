@@ -345,7 +345,7 @@ fn soak(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Simulated time of the clean runs: a minute or so.
-const SOAK_SECONDS: &str = "300000";
+const SOAK_SECONDS: &str = "200000";
 
 /// One check that holds when every command succeeds; all of them run.
 fn all(workspace: &Workspace, name: &str, commands: &mut [&mut Command]) -> Result<StepOutcome> {

@@ -294,7 +294,7 @@ fn one_cut_short_keeps_the_rows_it_had() {
     let folder = folder();
     let mut child = motet()
         .current_dir(folder.path())
-        .args(["reproduce", "tcplp-deaf", "tcplp-retrydelay", "--full"])
+        .args(["reproduce", "tcphc-size", "tcplp-retrydelay"])
         .args(["--json", "rows.jsonl", "--out", "out"])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -327,7 +327,7 @@ fn one_cut_short_keeps_the_rows_it_had() {
         serde_json::json!({ "schema": 1, "incomplete": true, "missing": ["tcplp-retrydelay"] })
     );
     assert!(!rows.is_empty());
-    assert!(rows.iter().all(|row| row["experiment"] == "tcplp-deaf"));
+    assert!(rows.iter().all(|row| row["experiment"] == "tcphc-size"));
     let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
     assert!(page.contains("Incomplete") && page.contains("tcplp-retrydelay"));
 }

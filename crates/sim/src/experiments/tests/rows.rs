@@ -11,6 +11,7 @@ use super::super::setup::{Setup, Tune};
 use super::super::spent::Spent;
 use super::super::{Case, Effort, Measured, Results, all};
 use super::*;
+use crate::cases::some_of;
 
 fn row(value: f64) -> Row {
     let figure = Estimate {
@@ -438,7 +439,8 @@ fn nothing_judged_follows_from_other_judged_rows_or_fits() {
         of_fits > 10 && judged > 50,
         "{of_fits} fits, {judged} judged"
     );
-    let follow: Vec<String> = groups().iter().flat_map(|group| following(group)).collect();
+    let tried = some_of(groups(), 6);
+    let follow: Vec<String> = tried.iter().flat_map(|group| following(group)).collect();
     assert!(follow.is_empty(), "{follow:#?}");
 }
 
