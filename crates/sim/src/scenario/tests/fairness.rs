@@ -193,6 +193,20 @@ fn leaves_asleep_keep_nobody_out_of_the_mesh() {
     assert!(runs.iter().all(|(_, part)| *part > 0.95), "{runs:?}");
 }
 
+/// A stream between two motes passes the root, which once sent all of it before anything from
+/// outside: at most a third of these requests was answered.
+#[test]
+fn a_stream_between_motes_keeps_nothing_from_outside_out() {
+    let runs = beside_readings(
+        "seeds = 2\ntopology.chain = 5\n",
+        [&["from = 1\nto = 4"], &["\"host\"\nto = 3"]],
+        "kind = \"request\"",
+    );
+    for (goodput, part) in &runs {
+        assert!(*goodput > 10.0 && *part > 0.95, "{runs:?}");
+    }
+}
+
 /// Ten sensors with a reading of nearly a segment each five seconds once looked like ten flows in a
 /// slow mesh, each inside until its next reading: a download beside them had half a kilobit a
 /// second. Once the border router

@@ -74,7 +74,7 @@ impl<'m> Mesh<'m> {
     /// they came. Frames that it passes on do not count: those of one stream between two motes, at
     /// their pace, had kept requests to others here for seconds.
     pub(super) fn next_entering(&mut self, ip: &mut Ip<'_>, now: Instant) -> bool {
-        if self.mac.room(Class::Own) == 0 || self.mac.own_len() > FRAMES_AHEAD {
+        if self.mac.room(Class::Own) == 0 || !self.has_few_ahead() {
             return false;
         }
         let Self {
@@ -86,6 +86,7 @@ impl<'m> Mesh<'m> {
         let Some(flows) = flows.as_deref_mut() else {
             return false;
         };
+        flows.is_entering_turn = false;
         let on_link = discovery.id;
         #[cfg(feature = "sleepy")]
         let indirect = self.indirect.as_deref();
@@ -132,6 +133,26 @@ impl<'m> Mesh<'m> {
             flows.end_service();
             core::mem::take(&mut flows.is_own_turn)
         })
+    }
+
+    /// Whether packets that enter go before the next one that this node passes on within the mesh:
+    /// the two go by turns. A stream between two motes over the root once kept out, for minutes,
+    /// whatever came from outside.
+    pub(super) fn is_entering_turn(&self) -> bool {
+        let flows = self.flows.as_deref();
+        flows.is_some_and(|flows| flows.is_entering_turn && flows.waiting() > 0)
+    }
+
+    /// A packet that this node passes on within the mesh leaves: those that enter are next.
+    pub(super) const fn give_entering_turn(&mut self) {
+        if let Some(flows) = &mut self.flows {
+            flows.is_entering_turn = true;
+        }
+    }
+
+    /// Whether so few frames wait in the MAC that the next packet that enters may be chosen.
+    pub(super) fn has_few_ahead(&self) -> bool {
+        self.mac.own_len() <= FRAMES_AHEAD
     }
 
     /// Charges a frame to the flow of its packet.

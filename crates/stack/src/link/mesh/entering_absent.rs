@@ -37,6 +37,19 @@ impl Mesh<'_> {
     }
 
     #[expect(clippy::unused_self, reason = "a router has queues")]
+    pub(super) const fn is_entering_turn(&self) -> bool {
+        false
+    }
+
+    #[expect(clippy::unused_self, reason = "a router has queues")]
+    pub(super) const fn give_entering_turn(&mut self) {}
+
+    #[expect(clippy::unused_self, reason = "a router has queues")]
+    pub(super) const fn has_few_ahead(&self) -> bool {
+        true
+    }
+
+    #[expect(clippy::unused_self, reason = "a router has queues")]
     pub(super) const fn charge_frame(&mut self, _: usize) {}
 
     #[expect(clippy::unused_self, reason = "a router has queues")]

@@ -304,12 +304,23 @@ impl<'m> Mesh<'m> {
     ) -> bool {
         let is_own_turn = self.takes_own_turn();
         if let Some(front) = self.queue.front() {
-            let meta = PacketMeta::from_bits(front.meta);
+            let (meta, whole) = (PacketMeta::from_bits(front.meta), front.len);
             if self.mac.room(meta.class) == 0 {
                 return false;
             }
+            if meta.class == Class::Own {
+                if self.is_entering_turn() {
+                    if !self.has_few_ahead() {
+                        return false;
+                    }
+                    if self.next_entering(ip, now) {
+                        return true;
+                    }
+                }
+                self.give_entering_turn();
+            }
             let len = self.queue.peek(self.outgoing.buffer());
-            let is_whole = len == front.len;
+            let is_whole = len == whole;
             self.queue.pop();
             let hop = self.hop_of_packet(ip, len, meta).filter(|_| is_whole);
             self.set_off(ip, len, hop, meta, now);

@@ -67,8 +67,20 @@ pub(super) fn beginning<'b>([head, tail]: [&[u8]; 2], out: &'b mut [u8; START_LE
     out.get(..len).unwrap_or_default()
 }
 
-/// Length of the IPv6 header and the ports: what a flow is known by, bytes.
-pub(super) const START_LEN: usize = HEADER_LEN + 4;
+/// The acknowledgment number of a segment, if it has one, from the beginning of its packet.
+pub(super) fn ack_of(start: &[u8]) -> Option<u32> {
+    let segment = start.get(HEADER_LEN..)?.first_chunk::<NUMBERS_LEN>()?;
+    let [.., a, b, c, d, _, flags] = *segment;
+    let has_ack = tcp::Flags::from_bits(flags.into()).contains(tcp::Flags::ACK);
+    has_ack.then_some(u32::from_be_bytes([a, b, c, d]))
+}
+
+/// Length of the IPv6 header and of TCP's as far as its flags: what a flow is known by, and what
+/// proves it, bytes.
+pub(super) const START_LEN: usize = HEADER_LEN + NUMBERS_LEN;
+
+/// Length of TCP's header as far as its flags, bytes (RFC 9293 §3.1).
+const NUMBERS_LEN: usize = 14;
 
 /// Whether a queue of strangers is TCP's.
 pub(super) const fn is_tcps(key: u8) -> bool {

@@ -8,10 +8,11 @@
 //! to go. If a packet finds no room, the longest queue loses its oldest packet; of queues as long
 //! as each other, the one whose turn is last.
 //!
-//! A TCP flow gets its own queue once its mote has sent data in it, or has acknowledged more than
-//! the SYN: both require a completed handshake, so the source address is not forged. All other
-//! packets are those of strangers: datagrams, echo requests, SYNs. They share [`STRANGERS`] queues
-//! by source, without the precedence of sparse flows. Half of these queues are for TCP, so that no
+//! A TCP flow gets its own queue once a segment into the mesh acknowledges the SYN of its mote,
+//! once the mote has sent data in it, or has acknowledged more than the SYN: each requires that the
+//! source has seen what the mote has sent to it, so its address is not forged. All other packets
+//! are those of strangers: datagrams, echo requests, SYNs. They share [`STRANGERS`] queues by
+//! source, without the precedence of sparse flows. Half of these queues are for TCP, so that no
 //! datagram delays a handshake. A mote's answer to a stranger is charged to the stranger's queue,
 //! too.
 //!
@@ -33,7 +34,7 @@
 mod key;
 mod turns;
 
-use self::key::{EACH, Key, Pair, START_LEN, beginning, first_of, is_tcps};
+use self::key::{EACH, Key, Pair, START_LEN, ack_of, beginning, first_of, is_tcps};
 use self::turns::Until;
 use core::net::Ipv6Addr;
 
@@ -63,9 +64,8 @@ pub struct FlowQueues<'m> {
     strangers_until: Until,
     /// When a packet of a known flow last passed, either way.
     tcp_at: Option<Instant>,
-    /// Unknown flows, each with the acknowledgment number that its mote has sent; the latest entry
-    /// is the last.
-    handshakes: [Option<(Key, u32)>; HANDSHAKES_MAX],
+    /// Unknown flows; the latest entry is the last.
+    handshakes: [Option<Handshake>; HANDSHAKES_MAX],
     /// Fingerprints of the address pairs of the last strangers' packets that went into the mesh.
     /// One packet back counts as the answer to each.
     sent: [Option<u32>; SENT_MAX],
@@ -73,6 +73,8 @@ pub struct FlowQueues<'m> {
     wakes_at: Option<Instant>,
     /// Whether the node's own TCP is polled before these queues.
     pub(super) is_own_turn: bool,
+    /// Whether these queues go before the next packet that the node passes on within the mesh.
+    pub(super) is_entering_turn: bool,
     counters: FlowCounters,
 }
 
@@ -97,6 +99,22 @@ pub struct FlowCounters {
     pub dropped: u32,
     /// Packets that found no room, because their own queue was the longest and had none to give.
     pub refused: u32,
+}
+
+/// A flow that is not known yet, as far as its mote has shown it.
+#[derive(Clone, Copy, Debug)]
+struct Handshake {
+    key: Key,
+    shown: Shown,
+}
+
+/// The number that a mote has sent in an unknown flow.
+#[derive(Clone, Copy, Debug)]
+enum Shown {
+    /// Of its SYN: the number by which its peer acknowledges that.
+    Syn { answer: u32 },
+    /// Of a segment whose SYN was not seen: its acknowledgment number.
+    Ack(u32),
 }
 
 /// A queue for packets of flows that have proven nothing.
@@ -199,6 +217,7 @@ impl<'m> FlowQueues<'m> {
             sent: [None; SENT_MAX],
             wakes_at: None,
             is_own_turn: false,
+            is_entering_turn: false,
             counters: FlowCounters::default(),
         }
     }
@@ -367,26 +386,47 @@ impl<'m> FlowQueues<'m> {
     /// Whether a mote sends such a segment only after a complete handshake: it has data or a FIN,
     /// or it acknowledges more than an earlier segment did. A bare ACK may also be the answer to a
     /// segment that does not fit the handshake (RFC 9293 §3.10.7.4); it then has the same
-    /// acknowledgment number as the SYN-ACK.
+    /// acknowledgment number as the SYN-ACK. Where that was seen, the peer's answer proves more.
     fn proves(&mut self, key: Key, segment: &tcp::Header, has_data: bool) -> bool {
-        if segment.flags.contains(tcp::Flags::RST) || !segment.flags.contains(tcp::Flags::ACK) {
+        if segment.flags.contains(tcp::Flags::RST) {
             return false;
         }
-        let is_answer_to_syn = segment.flags.contains(tcp::Flags::SYN);
-        if !is_answer_to_syn && (has_data || segment.flags.contains(tcp::Flags::FIN)) {
+        let is_syn = segment.flags.contains(tcp::Flags::SYN);
+        if !is_syn && !segment.flags.contains(tcp::Flags::ACK) {
+            return false;
+        }
+        if !is_syn && (has_data || segment.flags.contains(tcp::Flags::FIN)) {
             return true;
         }
-        let noted = self.handshakes.iter_mut().flatten();
-        match noted.into_iter().find(|(flow, _)| *flow == key) {
-            Some((_, ack)) if is_answer_to_syn => *ack = segment.ack,
-            Some((_, ack)) => return segment.ack != *ack,
+        let shown = match is_syn {
+            true => Shown::Syn {
+                answer: segment.seq.wrapping_add(1),
+            },
+            false => Shown::Ack(segment.ack),
+        };
+        let mut noted = self.handshakes.iter_mut().flatten();
+        match noted.find(|noted| noted.key == key) {
+            Some(noted) if is_syn => noted.shown = shown,
+            Some(noted) => {
+                return matches!(noted.shown, Shown::Ack(ack) if ack != segment.ack);
+            }
             None => {
                 self.handshakes.rotate_left(1);
                 let [.., last] = &mut self.handshakes;
-                *last = Some((key, segment.ack));
+                *last = Some(Handshake { key, shown });
             }
         }
         false
+    }
+
+    /// Whether a segment into the mesh, which begins so, acknowledges the SYN of its mote.
+    fn answers_syn(&self, key: &Key, start: &[u8]) -> bool {
+        let mut noted = self.handshakes.iter().flatten();
+        let (Some(noted), Some(ack)) = (noted.find(|noted| noted.key == *key), ack_of(start))
+        else {
+            return false;
+        };
+        matches!(noted.shown, Shown::Syn { answer } if answer == ack)
     }
 
     /// Gives a flow its own queue: a free one, or else that of the flow without waiting packets
@@ -430,6 +470,9 @@ impl<'m> FlowQueues<'m> {
         let Some((pair, key)) = Key::read(start) else {
             return 0;
         };
+        if let Some(key) = key.filter(|key| self.answers_syn(key, start)) {
+            self.prove(key, now);
+        }
         if let Some(place) = key.and_then(|key| self.find(&key)) {
             self.tcp_at = Some(now);
             self.touch(place, now);

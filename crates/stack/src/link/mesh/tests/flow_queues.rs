@@ -47,6 +47,13 @@ fn down(number: u16, flags: tcp::Flags, len: usize) -> Vec<u8> {
     packet(addr(1, number), addr(2, 3), tcp::NEXT_HEADER, &upper)
 }
 
+/// A segment of connection `number` into the mesh that acknowledges `ack`.
+fn answer(number: u16, flags: tcp::Flags, ack: u32) -> Vec<u8> {
+    let mut packet = down(number, flags, 0);
+    packet[HEADER_LEN + 8..][..4].copy_from_slice(&ack.to_be_bytes());
+    packet
+}
+
 /// A segment of connection `number` out of the mesh.
 fn up(number: u16, flags: tcp::Flags, ack: u32, len: usize) -> Vec<u8> {
     let mut upper = segment([80, 1_000 + number], flags, len);
@@ -442,22 +449,19 @@ fn no_answer_to_a_stranger_makes_a_connection_known() {
         router.leave(&up(1, flags, ack, 0));
         router.offer(1, &down(1, tcp::Flags::SYN, 0));
     }
+    // Without its SYN's number nobody has seen that.
+    router.offer(1, &answer(1, ACK, 900));
+    router.offer(1, &answer(1, tcp::Flags::SYN, 1));
     assert!(!router.knows_any());
-    router.leave(&up(1, ACK, 901, 0));
+    router.offer(1, &answer(1, ACK, 1));
     assert!(router.knows_any());
     // What waited among the strangers' came along.
-    assert_eq!(
-        router
-            .queues
-            .flows
-            .iter()
-            .map(|flow| flow.lane.packets)
-            .sum::<u16>(),
-        7
-    );
+    let waiting = router.queues.flows.iter().map(|flow| flow.lane.packets);
+    assert_eq!(waiting.sum::<u16>(), 10);
 }
 
-/// A mote that only receives acknowledges more than the SYN; one that only sends has data.
+/// A mote that only receives acknowledges more than the SYN; one that only sends has data. Here the
+/// SYN was not seen, or its place was given to others.
 #[test]
 fn a_complete_handshake_makes_a_connection_known() {
     for last in [
@@ -465,18 +469,29 @@ fn a_complete_handshake_makes_a_connection_known() {
         up(1, ACK, 1, 40),
         up(1, tcp::Flags::FIN | ACK, 1, 0),
     ] {
-        for sees_syn_ack in [true, false] {
-            let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
-            let mut router = Router::new(&mut bytes, &mut flows);
-            if sees_syn_ack {
-                router.leave(&up(1, tcp::Flags::SYN | ACK, 1, 0));
-            } else {
-                // Its place was given to others.
-                router.leave(&up(1, ACK, 1, 0));
-            }
-            router.leave(&last);
-            assert!(router.knows_any(), "{last:?}");
-        }
+        let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+        let mut router = Router::new(&mut bytes, &mut flows);
+        router.leave(&up(1, ACK, 1, 0));
+        router.leave(&last);
+        assert!(router.knows_any(), "{last:?}");
+    }
+}
+
+/// The peer has seen the mote's SYN, which either of them may have sent first. Until the mote
+/// answered its first segments, downloads once waited among strangers, and timed out.
+#[test]
+fn what_answers_a_motes_syn_makes_its_connection_known() {
+    let syn = tcp::Flags::SYN;
+    for (own, theirs) in [(syn | ACK, ACK), (syn, syn | ACK)] {
+        let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+        let mut router = Router::new(&mut bytes, &mut flows);
+        router.leave(&up(1, own, 1, 0));
+        router.offer(1, &answer(1, theirs, 2));
+        assert!(!router.knows_any(), "another number");
+        router.offer(2, &answer(2, theirs, 1));
+        assert!(!router.knows_any(), "another connection");
+        router.offer(1, &answer(1, theirs, 1));
+        assert!(router.knows_any());
     }
 }
 
