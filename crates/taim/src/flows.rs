@@ -5,7 +5,7 @@
 //! entry: a mote answers these with a SYN or an RST, or not at all. Flows that are over or silent
 //! are forgotten; in a full table the flow that has been silent longest gives way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
 use motet::time::{Duration, Instant};
@@ -58,10 +58,36 @@ struct Handshake {
     down: Option<Span>,
     /// The sequence number at which the stream out of the mesh begins, by the mote's SYN-ACK.
     up: Option<u32>,
+    /// When the mote first sent a SYN for it, and when it last did.
+    asked: Option<[Instant; 2]>,
     /// When its peer answered the mote's SYN, if it did.
     answered: Option<Instant>,
     /// Whether it did so again: it is unknown which answer the mote acknowledges (Karn).
     is_answered_again: bool,
+}
+
+impl Handshake {
+    const fn new(key: FlowKey) -> Self {
+        Self {
+            key,
+            mss: [None; 2],
+            down: None,
+            up: None,
+            asked: None,
+            answered: None,
+            is_answered_again: false,
+        }
+    }
+
+    /// Whether its mote tries in vain to open it: the peer has answered, and the mote has asked
+    /// again. Timers double: the next SYN comes after twice the time that all before have taken.
+    fn is_in_vain(&self, now: Instant) -> bool {
+        let asked = self.asked.filter(|_| self.answered.is_some());
+        asked.is_some_and(|[first, last]| {
+            let span = last.since(first);
+            span >= VAIN_MIN && now.since(last) < span.saturating_mul(2).min(VAIN_MAX)
+        })
+    }
 }
 
 /// A piece of a stream.
@@ -168,6 +194,13 @@ impl Flows {
         entered.map_or(Found::Full, Found::Flow)
     }
 
+    /// How many motes try in vain to open a flow.
+    pub(crate) fn shut_out(&self, now: Instant) -> usize {
+        let vain = self.handshakes.iter().filter(|seen| seen.is_in_vain(now));
+        let motes: BTreeSet<Ipv6Addr> = vain.map(|seen| seen.key.mote).collect();
+        motes.len()
+    }
+
     /// Whether a segment into the mesh acknowledges a mote's SYN-ACK.
     fn completes_handshake(&self, segment: &Segment) -> bool {
         let Some(ack) = segment.ack else { return false };
@@ -228,15 +261,12 @@ impl Flows {
             .position(|seen| seen.key == segment.flow);
         let mut seen = match known.and_then(|place| self.handshakes.remove(place)) {
             Some(seen) => seen,
-            None => Handshake {
-                key: segment.flow,
-                mss: [None; 2],
-                down: None,
-                up: None,
-                answered: None,
-                is_answered_again: false,
-            },
+            None => Handshake::new(segment.flow),
         };
+        if segment.direction == Direction::Up && segment.ack.is_none() {
+            let first = seen.asked.map_or(now, |[first, _]| first);
+            seen.asked = Some([first, now]);
+        }
         if segment.direction == Direction::Down && segment.ack.is_some() {
             seen.is_answered_again |= seen.answered.replace(now).is_some();
         }
@@ -331,6 +361,43 @@ impl Flows {
     }
 }
 
+#[cfg(test)]
+impl Flows {
+    /// So many motes have sent a SYN twice, at the time `at` and three seconds later, to a peer
+    /// that answers or does not.
+    pub(crate) fn of_motes_that_try(motes: u16, is_answered: bool, at: Instant) -> Self {
+        let (mut flows, mut counters) = (Self::new(&Config::default()), Counters::default());
+        for mote in 0..motes {
+            let syn = Segment {
+                flow: FlowKey {
+                    mote: Ipv6Addr::from(u128::from(mote)),
+                    mote_port: 1,
+                    peer: Ipv6Addr::UNSPECIFIED,
+                    peer_port: 80,
+                },
+                direction: Direction::Up,
+                seq: 0,
+                ack: None,
+                flags: Flags::SYN,
+                payload_len: 0,
+                packet_len: 64,
+                mss: Some(440),
+            };
+            let answer = Segment {
+                direction: Direction::Down,
+                ack: Some(1),
+                ..syn
+            };
+            flows.find(&syn, &mut counters, at);
+            if is_answered {
+                flows.find(&answer, &mut counters, at);
+            }
+            flows.find(&syn, &mut counters, at + VAIN_MIN);
+        }
+        flows
+    }
+}
+
 /// How often flows are looked through.
 const SWEEP: Duration = Duration::from_secs(10);
 
@@ -356,6 +423,35 @@ const HANDSHAKES_MAX: usize = 256;
 /// window.
 const EARLY_MAX: u32 = 1 << 16;
 
+/// A mote that sends its SYN again for so long tries in vain: on a quiet mesh one of the first two
+/// arrives.
+const VAIN_MIN: Duration = Duration::from_secs(3);
+
+/// A mote that sends no SYN for so long has given up.
+const VAIN_MAX: Duration = Duration::from_secs(30);
+
 /// A flow was opened in this time at most. What came later is no answer to the SYN-ACK: the ACK was
 /// lost, or there was no room for the flow.
 const OPENED_MAX: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mote that nobody answers is kept out by nobody, and one that tries no more has gone.
+    #[test]
+    fn motes_that_try_in_vain_are_counted() {
+        let at = Instant::ORIGIN + Duration::from_secs(1_000);
+        for (motes, is_answered, after_s, expected) in [
+            (5, true, 3, 5),
+            (5, false, 3, 0),
+            (5, true, 8, 5),
+            (5, true, 9, 0),
+            (300, true, 3, HANDSHAKES_MAX),
+        ] {
+            let flows = Flows::of_motes_that_try(motes, is_answered, at);
+            let seen = flows.shut_out(at + Duration::from_secs(after_s));
+            assert_eq!(seen, expected, "{motes} {is_answered} {after_s}");
+        }
+    }
+}

@@ -30,11 +30,11 @@ use motet::time::{Duration, Instant, earliest};
 use super::HOLD_MAX;
 use super::answers::{Answers, FIRST_MAX};
 use super::heavy_flows::{CLAIM, HeavyFlows, Sign};
-use super::share::{Share, WaitingFlow, patience};
+use super::share::{RTO_MIN, Share, WaitingFlow, patience};
 use super::turn::Turn;
 use crate::config::{Admission, Window};
 use crate::flow::{Flow, HeldPacket, SegmentEffect};
-use crate::flows::FlowId;
+use crate::flows::{FlowId, Flows};
 use crate::segment::{Direction, Segment};
 
 /// The flows inside the mesh, and those that wait.
@@ -62,6 +62,8 @@ pub(crate) struct Gate {
     entering: Option<FlowId>,
     /// Packets that have begun to wait first of their flow.
     turns: u64,
+    /// Until when the air is left to motes that try to open a flow.
+    quiet_until: Option<Instant>,
     /// The classification of flows as heavy or light.
     heavy_flows: HeavyFlows,
     /// When flows last contended.
@@ -97,6 +99,7 @@ impl Gate {
             inside: BTreeSet::new(),
             entering: None,
             turns: 0,
+            quiet_until: None,
             heavy_flows: HeavyFlows::default(),
             contended_at: None,
             answers: Answers::default(),
@@ -185,6 +188,7 @@ impl Gate {
         let when = (self.heavy_flows.contend(), now);
         let is_even = self.answers.note(id, segment, news, when);
         if is_even && (answered > 0 || is_ack) || flow.is_over {
+            self.leave_air(id, now);
             self.leave(id);
         } else if answered > 0 {
             self.shorten(id, now);
@@ -293,7 +297,7 @@ impl Gate {
 
     /// Whether the flow may come inside besides those that are.
     fn has_room_for(&self, id: FlowId) -> bool {
-        self.inside.len() < self.window() || self.is_silent(id)
+        self.inside.len() < self.window() && self.quiet_until.is_none() || self.is_silent(id)
     }
 
     /// A packet goes into the mesh. `is_news`: the mote is to answer it, with new data; else it may
@@ -357,7 +361,9 @@ impl Gate {
     }
 
     /// The flow whose first packet goes now.
-    pub(crate) fn next(&mut self, now: Instant) -> Option<FlowId> {
+    pub(crate) fn next(&mut self, flows: &Flows, now: Instant) -> Option<FlowId> {
+        self.heavy_flows.count_shut_out(flows, now);
+        self.quiet_until = self.quiet_until.filter(|until| now < *until);
         self.heavy_flows.look(now);
         self.adapt(now);
         self.expire(now);
@@ -376,7 +382,7 @@ impl Gate {
         let urgent = self.urgent.first().map(|(at, _)| *at);
         let leaves = self.inside.first().map(|(at, _)| *at);
         let urgent = urgent.filter(|_| !self.is_overfull());
-        let looks = self.heavy_flows.looks_at();
+        let looks = earliest(self.heavy_flows.looks_at(), self.quiet_until);
         earliest(earliest(due, urgent), earliest(leaves, looks))
     }
 
@@ -413,6 +419,20 @@ impl Gate {
         let has_place = |id: &FlowId| self.shares[id.index()].until.is_some();
         let all_have = self.waiting.iter().all(|(_, _, id)| has_place(id));
         all_have.then_some(*first)
+    }
+
+    /// A flow's turn is over, if it had one. Motes that try to open a flow have nothing that could
+    /// be held, and so no turns: the air is left to them for as long as those would take. Two flows
+    /// beside the border router once had it for a minute, between them without a gap, while the
+    /// handshakes of most of thirty were lost in it.
+    fn leave_air(&mut self, id: FlowId, now: Instant) {
+        let others = self.heavy_flows.kept_out();
+        let took = self.answers.usual(id).filter(|_| others > 0);
+        let had_turn = self.share(id).until.is_some();
+        if let Some(took) = took.filter(|_| had_turn) {
+            let span = took.saturating_mul(others as u64).min(RTO_MIN);
+            self.quiet_until = self.quiet_until.max(Some(now + span));
+        }
     }
 
     fn leave(&mut self, id: FlowId) {
@@ -554,8 +574,8 @@ mod tests {
     use motet::wire::tcp::Flags;
 
     use super::*;
+    use crate::config::Config;
     use crate::flow::Passing;
-    use crate::policy::share::RTO_MIN;
     use crate::router::PacketId;
     use crate::segment::FlowKey;
 
@@ -725,6 +745,35 @@ mod tests {
         assert_eq!(gate.inside(), 0);
     }
 
+    /// Motes that try to connect have nothing that could be held: between the turns of others the
+    /// air is left to them.
+    #[test]
+    fn the_air_is_left_to_motes_that_try_to_connect() {
+        let ms = Duration::from_millis;
+        for (motes, quiet_ms) in [(0, 0), (2, 0), (6, 300), (100, 1_000)] {
+            let (mut gate, id, mut flow, now) = gate();
+            gate.message_bytes = 400;
+            let flows = Flows::of_motes_that_try(motes, true, now);
+            let mut at = now + Duration::from_secs(4);
+            for round in 0..40 {
+                flow.invites = 400;
+                gate.on_pass(id, &flow, true, at);
+                comes(&mut gate, &mut flow, 400 * round, at + ms(50));
+                assert_eq!(gate.next(&flows, at + ms(50)), None, "nothing is held");
+                at += ms(50);
+            }
+            let until = gate.quiet_until;
+            assert_eq!(
+                until,
+                (quiet_ms > 0).then_some(at + ms(quiet_ms)),
+                "{motes}"
+            );
+            assert_eq!(gate.admits(id, at), quiet_ms == 0, "{motes}");
+            assert_eq!(gate.next(&flows, at + ms(quiet_ms)), None);
+            assert!(gate.admits(id, at + ms(quiet_ms)), "{motes}");
+        }
+    }
+
     /// Of acknowledgments that are held, the next goes, too, until they make room for a segment.
     #[test]
     fn a_turn_makes_room_for_a_segment() {
@@ -737,6 +786,7 @@ mod tests {
             ([40, 40, 40], 3),
         ] {
             let (mut gate, id, mut flow, now) = gate();
+            let flows = Flows::new(&Config::default());
             gate.message_bytes = 400;
             let ack = |ack| Segment {
                 direction: Direction::Down,
@@ -754,7 +804,7 @@ mod tests {
             flow.on_segment(&up(end, 400), now);
             let mut released = 0;
             while released == 0 || gate.entering.is_some() {
-                assert_eq!(gate.next(now), Some(id));
+                assert_eq!(gate.next(&flows, now), Some(id));
                 let (held, is_news) = flow.release(Direction::Down, now).expect("one is held");
                 gate.on_released(id, &flow, (&held, is_news), now);
                 released += 1;

@@ -10,13 +10,14 @@
 //! moves: it gets all that it needs. A flow that falls silent keeps its class for [`CLAIM`],
 //! because a starving flow shows nothing but timeouts. A flow that streams full segments without a
 //! rest wants more, and is heavy with far less. Beside its class, a flow may be silent: for half of
-//! the time its answer is awaited longer than the mesh takes ([`HeavyFlows::note_late`]). Source:
-//! Motet's own.
+//! the time its answer is awaited longer than the mesh takes ([`HeavyFlows::note_late`]). Motes
+//! that try in vain to open a flow count, too, where a heavy one keeps them out. Source: Motet's
+//! own.
 
 use motet::time::{Duration, Instant};
 
 use crate::flow::SegmentEffect;
-use crate::flows::FlowId;
+use crate::flows::{FlowId, Flows};
 use crate::segment::{Direction, Segment};
 
 /// Which flows of a router are heavy.
@@ -46,6 +47,11 @@ pub(crate) struct HeavyFlows {
     /// Whether a flow out of the mesh was one of the crowd when the flows were looked at, and still
     /// wanted more than it got.
     is_up_starved: bool,
+    /// Motes that try in vain to open a flow, and when these are counted again.
+    shut_out: usize,
+    counts_at: Option<Instant>,
+    /// For how long the air was left to them, in eighths of a step; less a part of the time since.
+    left: u16,
 }
 
 /// The flow that moves the most, with which others are compared.
@@ -259,7 +265,34 @@ impl HeavyFlows {
     /// among them. A flow out of the mesh that starves seems light, and still counts.
     pub(crate) const fn contend(&self) -> bool {
         let can_queue = self.is_patient && self.heavy_up == 0 && !self.is_up_starved;
-        !can_queue && (self.heavy > FEW || self.is_crowd || self.is_unfair)
+        !can_queue && (self.heavy > FEW || self.is_crowd || self.is_unfair || self.keeps_out())
+    }
+
+    /// Whether heavy flows keep others from being opened, which then were more than few. Motes that
+    /// are not reached by anybody would try for good: they are given a minute, and an eighth of
+    /// the time behind it.
+    const fn keeps_out(&self) -> bool {
+        self.is_patient && self.heavy > 0 && self.shut_out > FEW && self.left < LEFT_MAX
+    }
+
+    /// The motes that heavy flows keep from opening a flow.
+    pub(crate) const fn kept_out(&self) -> usize {
+        match self.keeps_out() {
+            true => self.shut_out,
+            false => 0,
+        }
+    }
+
+    /// Counts the motes that are kept from opening a flow, once a step.
+    pub(crate) fn count_shut_out(&mut self, flows: &Flows, now: Instant) {
+        if self.is_patient && self.counts_at.is_none_or(|at| now >= at) {
+            self.counts_at = Some(now + STEP);
+            self.left = match self.keeps_out() {
+                true => self.left + LEFT_PART,
+                false => self.left.saturating_sub(1),
+            };
+            self.shut_out = flows.shut_out(now);
+        }
     }
 
     /// Whether a flow is heavy.
@@ -394,7 +427,7 @@ impl HeavyFlows {
     /// that starve may have reconnected, and so may those that win. Other heavy flows do not
     /// inherit the crowd, of which one starves or more than one is heavy.
     fn remember(&mut self, now: Instant) {
-        let is_crowd = self.heavy > FEW;
+        let is_crowd = self.heavy > FEW || self.keeps_out();
         let mut members = 0;
         let mut heavy = 0;
         let mut starves = false;
@@ -440,6 +473,13 @@ const STARVING_MIN: u8 = 8;
 
 /// How long a flow is remembered as one of a crowd.
 const CROWD_FOR: Duration = Duration::from_secs(60);
+
+/// How long the air is left at most to motes that try to open a flow: a minute, in eighths of
+/// [`STEP`].
+const LEFT_MAX: u16 = 60 * LEFT_PART;
+
+/// One step in this many the air may be left to them for good.
+const LEFT_PART: u16 = 8;
 
 /// How often the flows are looked at.
 const STEP: Duration = Duration::from_secs(1);
@@ -544,6 +584,28 @@ mod tests {
                 }
             }
             assert_eq!(contended, expected, "{is_patient} {left}");
+        }
+    }
+
+    /// Motes that are kept from opening a flow are a crowd beside one that is heavy: for a minute,
+    /// and an eighth of the time behind it.
+    #[test]
+    fn motes_that_try_in_vain_are_a_crowd_for_a_while() {
+        let start = Instant::ORIGIN + Duration::from_secs(1_000);
+        for (motes, at_first) in [(2, 0), (6, 60)] {
+            let mut loads = HeavyFlows::patient();
+            let mut out = [0, 0];
+            for second in 0..860 {
+                let now = start + Duration::from_secs(second);
+                loads.on_segment(FlowId::at(0), sign(4_000), now);
+                let before = start + Duration::from_secs(second - second.min(4));
+                loads.count_shut_out(&Flows::of_motes_that_try(motes, true, before), now);
+                out[usize::from(second >= 60)] += usize::from(loads.keeps_out());
+                assert_eq!(loads.contend(), loads.keeps_out());
+            }
+            let [first, later] = out;
+            assert!(first <= at_first && first + 4 >= at_first, "{out:?}");
+            assert!(later <= 110 && (later > 80) == (motes > 2), "{out:?}");
         }
     }
 

@@ -139,7 +139,7 @@ impl Rule {
     pub(crate) fn next(&mut self, flows: &Flows, now: Instant) -> Option<(FlowId, Direction)> {
         match self {
             Self::None => None,
-            Self::Admission(gate) => Some((gate.next(now)?, Direction::Down)),
+            Self::Admission(gate) => Some((gate.next(flows, now)?, Direction::Down)),
             Self::Relay(relay) => Some((relay.next(now)?, Direction::Down)),
             Self::Paced(pacer) => pacer.next(flows, now),
         }
