@@ -58,11 +58,11 @@ fn run_without_plain_rpl(workspace: &Workspace) -> Result<Option<String>> {
 }
 
 /// What the tests of whole nodes need: the default features, without `plain-rpl`.
-const NODES_WITHOUT_PLAIN_RPL: &str = "border,cable,cit,copies,cubic,entry,leaves,mesh,offload,\
-    pace,relay,root,rpl,serial,tcp,tcphc";
+const NODES_WITHOUT_PLAIN_RPL: &str = "border,cable,channels,cit,copies,cubic,entry,leaves,mesh,\
+    offload,pace,relay,root,rpl,serial,tcp,tcphc";
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 62] = [
+pub(crate) const SETS: [(&str, &str); 63] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     (
@@ -170,6 +170,7 @@ pub(crate) const SETS: [(&str, &str); 62] = [
     ("cit,tcp", "a relay that passes frames on without copying"),
     ("linux-acks", "a host whose ACKs are Linux's"),
     ("pace,tcp", "a leaf that measures its pace"),
+    ("channels,tcp", "a leaf of a mesh on several channels"),
     (
         "fragments,mesh,tcp",
         "a leaf that takes packets in fragments",
@@ -203,7 +204,7 @@ pub(crate) const SETS: [(&str, &str); 62] = [
         "`motet-embassy` that sleeps, or keeps packets for others that do",
     ),
     (
-        "cit,copies,leaves,pace,security,sleepy,tcphc,tcple",
+        "channels,cit,copies,leaves,pace,security,sleepy,tcphc,tcple",
         "a mote with all parts, whose size is measured",
     ),
     ("default", "what is on by default"),

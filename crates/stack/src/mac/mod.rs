@@ -21,6 +21,10 @@
 #![doc = include_str!("deadlines.md")]
 
 mod acknowledge;
+#[cfg(feature = "channels")]
+mod channels;
+#[cfg(not(feature = "channels"))]
+#[path = "channels_absent.rs"]
 mod channels;
 pub mod config;
 mod counters;
@@ -463,6 +467,15 @@ impl<'m> Mac<'m> {
         } else {
             Action::Sleep
         })
+    }
+
+    /// Tunes to `channel`, unless the radio is there.
+    fn tune(&mut self, channel: u8) -> Option<Action> {
+        if self.tuned == Some(channel) {
+            return None;
+        }
+        self.tuned = Some(channel);
+        Some(Action::ChangeChannel { channel })
     }
 
     /// Whether the receiver is on though no frame is under way: a child of a Thread network that
