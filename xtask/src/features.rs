@@ -58,12 +58,13 @@ fn run_without_plain_rpl(workspace: &Workspace) -> Result<Option<String>> {
 }
 
 /// What the tests of whole nodes need: the default features, without `plain-rpl`.
-const NODES_WITHOUT_PLAIN_RPL: &str = "border,cable,cit,copies,cubic,entry,leaves,mesh,offload,\
-    pace,relay,root,rpl,serial,tcp,tcphc";
+const NODES_WITHOUT_PLAIN_RPL: &str = "border,cable,channels,cit,copies,cubic,entry,inbox,leaves,\
+    mesh,offload,pace,relay,root,rpl,serial,tcp,tcphc";
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 62] = [
-    ("mesh", "datagrams by radio; what a radio's driver needs"),
+pub(crate) const SETS: [(&str, &str); 70] = [
+    ("mesh", "what a radio's driver needs"),
+    ("inbox,mesh", "datagrams by radio"),
     ("mesh,relay", "the same, passing on what others send"),
     (
         "rpl",
@@ -90,7 +91,9 @@ pub(crate) const SETS: [(&str, &str); 62] = [
     ),
     ("ble", "Bluetooth LE without TCP"),
     ("tcp", "what every node with TCP has, without a link"),
-    ("mesh,tcp", "the minimal node, the smallest `motet-embassy`"),
+    ("inbox,tcp", "`motet-embassy` without a link"),
+    ("mesh,tcp", "the minimal node"),
+    ("inbox,mesh,tcp", "the smallest `motet-embassy` of a mesh"),
     ("mesh,tcp-small", "a sensor with the smallest TCP"),
     ("mesh,sack", "a sensor with SACK beside it"),
     ("mesh,recovery", "a sensor with all of loss recovery"),
@@ -101,7 +104,7 @@ pub(crate) const SETS: [(&str, &str); 62] = [
         "a sensor that answers any number of SYNs",
     ),
     (
-        "offload,tcp",
+        "inbox,offload,tcp",
         "`motet-c`, the smallest `motet-embassy` for a radio that makes attempts by itself",
     ),
     ("mesh,relay,tcp", "a relay with applications"),
@@ -122,27 +125,38 @@ pub(crate) const SETS: [(&str, &str); 62] = [
         "the same, for roots that do not compress routing headers, too",
     ),
     ("security,tcp", "a leaf with a key"),
-    ("offload,security,tcp", "`motet-c` with a key"),
-    ("copies,offload,sleepy,tcp", "`motet-c` that sleeps"),
     (
-        "copies,leaves,offload,plain-rpl,sleepy,tcp",
+        "inbox,security,tcp",
+        "the smallest `motet-embassy` with a key",
+    ),
+    ("inbox,offload,security,tcp", "`motet-c` with a key"),
+    ("copies,inbox,offload,sleepy,tcp", "`motet-c` that sleeps"),
+    (
+        "copies,inbox,leaves,offload,plain-rpl,sleepy,tcp",
         "`motet-c` as a router of the mesh, whose neighbours may sleep",
     ),
     (
-        "join,offload,tcp",
+        "inbox,join,offload,tcp",
         "`motet-c` that joins with a key of its own",
     ),
     (
-        "copies,leaves,offload,plain-rpl,security,sleepy,tcp",
+        "copies,inbox,leaves,offload,plain-rpl,security,sleepy,tcp",
         "`motet-c` as a router of a mesh with a key",
     ),
     (
-        "copies,join,leaves,offload,plain-rpl,sleepy,tcp,tcphc",
+        "copies,inbox,join,leaves,offload,plain-rpl,sleepy,tcp,tcphc",
         "`motet-c` with all that it has",
     ),
-    ("offload,tcp,tcphc", "`motet-c` with compressed TCP headers"),
+    (
+        "inbox,offload,tcp,tcphc",
+        "`motet-c` with compressed TCP headers",
+    ),
     ("relay,security,tcp", "a relay with a key and applications"),
     ("copies,sleepy,tcp", "a node that sleeps"),
+    (
+        "copies,inbox,sleepy,tcp",
+        "the smallest `motet-embassy` that sleeps",
+    ),
     ("tcp,thread", "a child in Thread networks"),
     (
         "relay,sleepy,thread",
@@ -167,43 +181,52 @@ pub(crate) const SETS: [(&str, &str); 62] = [
     ("ble,tcp", "Bluetooth LE"),
     ("tcple", "Bluetooth LE with TCPlE"),
     ("tcp,tcphc", "a leaf with compressed TCP headers"),
+    (
+        "inbox,tcp,tcphc",
+        "the smallest `motet-embassy` with compressed TCP headers",
+    ),
     ("cit,tcp", "a relay that passes frames on without copying"),
     ("linux-acks", "a host whose ACKs are Linux's"),
     ("pace,tcp", "a leaf that measures its pace"),
+    ("channels,tcp", "a leaf of a mesh on several channels"),
     (
         "fragments,mesh,tcp",
         "a leaf that takes packets in fragments",
     ),
     (
-        "cable,tcp",
+        "cable,inbox,tcp",
         "a host at a cable; `motet-embassy` above another stack",
     ),
     ("serial,tcp", "a host at a serial line"),
     ("icmp,tcp", "what every node with TCP has, with answers"),
     (
-        "cable,icmp,tcp",
+        "icmp,inbox,tcp",
+        "`motet-embassy` without a link, with answers",
+    ),
+    (
+        "cable,icmp,inbox,tcp",
         "`motet-embassy` above another stack, which answers for itself",
     ),
     ("router,tcp", "a router whose routes are configured"),
     (
-        "cit,leaves,pace,router,tcp",
+        "cit,inbox,leaves,pace,router,tcp",
         "`motet-embassy` as a router that passes no compressed TCP headers on",
     ),
-    ("cit,leaves,pace,router,tcp,tcphc", "`motet-embassy`"),
+    ("cit,inbox,leaves,pace,router,tcp,tcphc", "`motet-embassy`"),
     (
-        "cit,leaves,offload,pace,router,tcp,tcphc",
+        "cit,inbox,leaves,offload,pace,router,tcp,tcphc",
         "`motet-embassy` for a radio that makes attempts by itself",
     ),
     (
-        "cit,leaves,pace,router,security,tcp,tcphc",
+        "cit,inbox,leaves,pace,router,security,tcp,tcphc",
         "`motet-embassy` with a key",
     ),
     (
-        "cit,copies,leaves,pace,router,sleepy,tcp,tcphc",
+        "cit,copies,inbox,leaves,pace,router,sleepy,tcp,tcphc",
         "`motet-embassy` that sleeps, or keeps packets for others that do",
     ),
     (
-        "cit,copies,leaves,pace,security,sleepy,tcphc,tcple",
+        "channels,cit,copies,inbox,leaves,pace,security,sleepy,tcphc,tcple",
         "a mote with all parts, whose size is measured",
     ),
     ("default", "what is on by default"),

@@ -11,7 +11,7 @@
 //! numbered chain has a channel of its own. A node that transmits is not at home: a neighbour
 //! that calls then hears no ACK and tries again, as after any loss.
 //!
-//! Left out: channels that change with time, and the choice of good ones.
+//! Left out: channels that change with time, and the choice of good ones. Feature `channels`.
 //! Source: Conditional immediate transmission, §2.3: a static channel for each link.
 
 use super::state::State;
@@ -85,15 +85,6 @@ impl Mac<'_> {
             self.home()
         };
         self.tune(channel)
-    }
-
-    /// Tunes to `channel`, unless the radio is there.
-    pub(super) fn tune(&mut self, channel: u8) -> Option<Action> {
-        if self.tuned == Some(channel) {
-            return None;
-        }
-        self.tuned = Some(channel);
-        Some(Action::ChangeChannel { channel })
     }
 
     /// Where the frame under way goes.

@@ -17,7 +17,8 @@ pub struct Config {
     pub short_source: bool,
     /// Channel, 11 to 26, where [`Self::channels`] has none.
     pub channel: u8,
-    /// The channels that the mesh spreads over; by default one for all.
+    /// The channels that the mesh spreads over; by default one for all. More need the feature
+    /// `channels`.
     pub channels: Channels,
     /// `macMinBE`: the first backoff of an attempt is uniform in 0..2^BE unit backoffs. Where
     /// [`Self::retry_doubles`] it is the most: on the way up frames that a pace keeps apart, and

@@ -85,10 +85,12 @@ impl NeighborTiming {
     /// for one frame. On links that lose frames for other reasons that costs less than a hundredth
     /// of goodput.
     pub(super) fn exchanges_left(&self, failed: u8, now: Instant) -> Option<u64> {
-        match self.run >= UNDISTURBED_MIN {
-            _ if self.has_won(failed, now) => Some(TRAIN),
-            true => Some(SINGLE),
-            false => None,
+        if self.has_won(failed, now) {
+            Some(TRAIN)
+        } else if self.run >= UNDISTURBED_MIN {
+            Some(SINGLE)
+        } else {
+            None
         }
     }
 

@@ -64,9 +64,12 @@ pub struct Frame<'a> {
 }
 
 /// Room for one frame, borrowed from the caller; [`FrameSlot::EMPTY`] to begin with.
+///
+/// The small fields come first, and the frame last, because a Cortex-M0+ reaches a byte with one
+/// instruction only up to 31 bytes from the start. In the compiler's order a mote is 120 B larger.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct FrameSlot {
-    bytes: [u8; FRAME_PAYLOAD_LEN_MAX],
     len: u8,
     /// The slot behind this one in the queue.
     next: u8,
@@ -77,11 +80,6 @@ pub struct FrameSlot {
     pub(super) unsent: u8,
     /// Sequence number, given at the first attempt and kept for every retry.
     pub(super) dsn: Option<u8>,
-    pub(super) token: u16,
-    /// Low bits of [`Frame::since`], in units of [`TICK_SHIFT`]; none for a frame that is to wait
-    /// for longer than frames may.
-    since: Option<u16>,
-    pub(super) to: LinkAddr,
     /// Whether the frame is a data request.
     #[cfg(feature = "sleepy")]
     pub(super) is_request: bool,
@@ -98,8 +96,14 @@ pub struct FrameSlot {
     pub(super) is_conditional: bool,
     /// The event that the frame waits for before it is sent.
     pub(super) wait: Wait,
-    /// End of that wait, or of the retry delay.
+    pub(super) token: u16,
+    /// Low bits of [`Frame::since`], in units of [`TICK_SHIFT`]; none for a frame that is to wait
+    /// for longer than frames may.
+    since: Option<u16>,
+    pub(super) to: LinkAddr,
+    /// End of the wait for that event, or of the retry delay.
     pub(super) not_before: Instant,
+    bytes: [u8; FRAME_PAYLOAD_LEN_MAX],
 }
 
 impl FrameSlot {

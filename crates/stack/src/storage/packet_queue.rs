@@ -63,6 +63,7 @@ impl<'m> PacketQueue<'m> {
     }
 
     /// Bytes that are free, for packets and [`RECORD_OVERHEAD`] of each.
+    #[cfg(any(feature = "fragments", feature = "inbox", test))]
     pub(crate) fn room(&self) -> usize {
         usize::from(self.ring.room())
     }
@@ -100,6 +101,7 @@ impl<'m> PacketQueue<'m> {
     }
 
     /// Every packet's length and word, the oldest first.
+    #[cfg(any(feature = "inbox", test))]
     pub(crate) fn packets(&self) -> impl Iterator<Item = Front> {
         let mut at = 0u16;
         (0..self.count).map_while(move |_| {

@@ -45,21 +45,12 @@ impl Listener<'_> {
 /// A place for a connection whose handshake is under way, or done and not accepted yet.
 ///
 /// 60 bytes.
+///
+/// The small fields come first, where a Cortex-M0+ reaches them with one instruction. In the
+/// compiler's order a mote is 100 B larger.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct HalfOpen {
-    pub(super) ends: Endpoints,
-    pub(super) irs: SeqNum,
-    pub(super) iss: SeqNum,
-    /// TSval to echo. Without timestamps, of an entry that is ready: the SYN-ACK's round trip,
-    /// ms; 0: unknown.
-    pub(super) ts_recent: u32,
-    /// When to send the SYN-ACK again, or to give the entry up; as [`super::timers`] counts.
-    pub(super) deadline: u32,
-    /// The peer's MSS option, or what the link carries if that is less.
-    pub(super) smss: u16,
-    /// Until the handshake is done, the MSS that we announce; then the peer's window, from the
-    /// segment that completed it.
-    rmss_or_window: u16,
     /// The listener, in the low bits; the top one: a challenge ACK is due; below that: it was
     /// reported that it waits for `accept`; below that, two bits: how many challenge ACKs
     /// were due since the deadline was armed.
@@ -68,6 +59,19 @@ pub struct HalfOpen {
     /// once ready, whether there were any (5), whether it had to wait for a slot (6) and whether
     /// data came too early (7).
     bits: u8,
+    /// The peer's MSS option, or what the link carries if that is less.
+    pub(super) smss: u16,
+    /// Until the handshake is done, the MSS that we announce; then the peer's window, from the
+    /// segment that completed it.
+    rmss_or_window: u16,
+    pub(super) ends: Endpoints,
+    pub(super) irs: SeqNum,
+    pub(super) iss: SeqNum,
+    /// TSval to echo. Without timestamps, of an entry that is ready: the SYN-ACK's round trip,
+    /// ms; 0: unknown.
+    pub(super) ts_recent: u32,
+    /// When to send the SYN-ACK again, or to give the entry up; as [`super::timers`] counts.
+    pub(super) deadline: u32,
 }
 
 /// How far a [`HalfOpen`] is.

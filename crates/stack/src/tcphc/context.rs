@@ -17,18 +17,35 @@ use super::segment::Segment;
 use super::windows::{Set, WindowSet};
 
 /// One connection's context, borrowed from the caller; [`Context::EMPTY`] to begin with.
+///
+/// The small fields come first, where a Cortex-M0+ reaches them with one instruction: bytes up to
+/// 31 from the start, halfwords up to 62. In the compiler's order a mote is 190 B larger.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Context {
-    /// Keyed hash of the local and the remote address.
-    pub(super) addresses: u32,
-    pub(super) ports: (u16, u16),
+    pub(super) cid: u8,
+    /// Window sets, two bits each, and how often the last window was sent: see [`WindowSet`].
+    sets: u8,
     /// Keyed hash of the remote address: bounds how many contexts one node takes.
     pub(super) remote: u16,
     /// Low half of the peer's initial sequence number: tells a repeated SYN from a new one.
     pub(super) peer_isn: u16,
-    pub(super) cid: u8,
-    /// Window sets, two bits each, and how often the last window was sent: see [`WindowSet`].
-    sets: u8,
+    /// How far L_ack, the highest acknowledgment the peer is known to hold, is behind `u_ack`.
+    pub(super) l_ack_behind: u16,
+    /// How far L_tsecr, the highest TSecr the peer is known to hold, is behind `u_tsecr`.
+    pub(super) l_tsecr_behind: u16,
+    /// The highest right edge sent, less `u_ack`.
+    edge_ahead: u16,
+    /// The windows sent and validated last.
+    pub(super) last_window: u16,
+    pub(super) r_window: u16,
+    /// Windows the peer may hold; those since the pair; those since the tpair.
+    windows: [u16; 3],
+    /// A new TSval whose echo will confirm: `u_tsval`, `u_tsecr`, `u_ack` less its own.
+    pub(super) tpair: (u16, u16, u16),
+    /// Keyed hash of the local and the remote address.
+    pub(super) addresses: u32,
+    pub(super) ports: (u16, u16),
     bits: u32,
     /// When something was last sent or validated, in units of [`TICK_SHIFT`].
     active_at: u32,
@@ -38,26 +55,14 @@ pub struct Context {
     pub(super) u_ack: u32,
     pub(super) u_tsval: u32,
     pub(super) u_tsecr: u32,
-    /// How far L_ack, the highest acknowledgment the peer is known to hold, is behind `u_ack`.
-    pub(super) l_ack_behind: u16,
-    /// How far L_tsecr, the highest TSecr the peer is known to hold, is behind `u_tsecr`.
-    pub(super) l_tsecr_behind: u16,
-    /// The highest right edge sent, less `u_ack`.
-    edge_ahead: u16,
-    pub(super) last_window: u16,
-    /// Windows the peer may hold; those since the pair; those since the tpair.
-    windows: [u16; 3],
     /// New data whose acknowledgment will confirm: `u_seq` less its end; `u_ack` less its ack.
     pub(super) pair: (u16, u16),
-    /// A new TSval whose echo will confirm: `u_tsval`, `u_tsecr`, `u_ack` less its own.
-    pub(super) tpair: (u16, u16, u16),
 
     // Validated. L_seq is `r_ack`, and L_tsval `r_tsecr`, while the bits say so.
     pub(super) r_seq: u32,
     pub(super) r_ack: u32,
     pub(super) r_tsval: u32,
     pub(super) r_tsecr: u32,
-    pub(super) r_window: u16,
 
     /// Whether both ends compress, where that is agreed.
     pub(super) agreement: Agreement,

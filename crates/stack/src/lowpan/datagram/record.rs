@@ -9,25 +9,29 @@ use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
 /// One packet under way, borrowed from the caller; [`Record::EMPTY`] to begin with.
+///
+/// The bytes come before the halfwords, where a Cortex-M0+ reaches them with one instruction. In
+/// the compiler's order a router is 130 B larger.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Record {
-    pub(super) key: Key,
-    pub(super) state: State,
-    /// The form of the TCP header, from the first fragment.
-    pub(super) tcp: TcpForm,
-    /// The RPL packet information, from the first fragment.
-    pub(super) routing: RecordRouting,
+    /// When the packet's last useful fragment came.
+    pub(super) heard_at: Instant,
+    /// However many fragments still come.
+    pub(super) give_up_at: Instant,
     /// Whether the packet's sender is known to exist.
     pub(super) is_known: bool,
     /// Whether more than one fragment of the packet has arrived.
     pub(super) grows: bool,
     /// Whether another packet of the same sender was completed just before.
     pub(super) follows: bool,
+    /// The form of the TCP header, from the first fragment.
+    pub(super) tcp: TcpForm,
+    pub(super) state: State,
+    pub(super) key: Key,
+    /// The RPL packet information, from the first fragment.
+    pub(super) routing: RecordRouting,
     pub(super) coverage: Coverage,
-    /// When the packet's last useful fragment came.
-    pub(super) heard_at: Instant,
-    /// However many fragments still come.
-    pub(super) give_up_at: Instant,
 }
 
 impl Record {

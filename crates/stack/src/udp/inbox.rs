@@ -1,19 +1,11 @@
-//! UDP: datagrams to and from ports, for applications that need no more.
-//!
-//! Place: a [`crate::node::Node`] that was given an [`Inbox`] keeps datagrams for its ports there,
-//! unread; [`Inbox::recv`] checks and unwraps them. Sending is the node's matter: it knows
-//! addresses and routes. A node without an inbox answers that its ports are closed, and links none
-//! of this.
-//! Left out: connected sockets, multicast. A packet in fragments comes here once it is whole.
-//! Sources: RFC 768, RFC 8200 §8.1, RFC 1122 §4.1.
+//! The inbox: datagrams that came in, until the application reads them. Feature `inbox`.
 
 use core::net::Ipv6Addr;
 
 use crate::remote::Remote;
 use crate::storage::packet_queue::{Front, PacketQueue};
-use crate::wire::checksum::Checksum;
 use crate::wire::cursor::{Reader, copy};
-use crate::wire::udp::{HEADER_LEN, Header, NEXT_HEADER, is_checksum_valid};
+use crate::wire::udp::{Header, is_checksum_valid};
 
 /// Datagrams that came in and wait for the application, over borrowed bytes.
 #[derive(Debug)]
@@ -247,34 +239,6 @@ impl<'m> Inbox<'m> {
     }
 }
 
-/// The header of a datagram with `payload`, checksum included.
-pub(crate) fn header(
-    src: &Ipv6Addr,
-    dst: &Ipv6Addr,
-    ports: Header,
-    payload: &[u8],
-) -> Option<[u8; HEADER_LEN]> {
-    const CHECKSUM_AT: usize = 6;
-    let mut header = [0; HEADER_LEN];
-    ports.emit(payload.len(), &mut header).ok()?;
-    let mut sum = Checksum::pseudo_header(
-        src,
-        dst,
-        NEXT_HEADER,
-        HEADER_LEN.wrapping_add(payload.len()),
-    );
-    sum.add(&header);
-    sum.add(payload);
-    // A checksum of zero would mean "no checksum", which IPv6 does not allow. All ones are the same
-    // sum.
-    let sum = match sum.finish() {
-        0 => u16::MAX,
-        sum => sum,
-    };
-    copy(header.get_mut(CHECKSUM_AT..)?, &sum.to_be_bytes());
-    Some(header)
-}
-
 /// The word that a datagram waits with.
 fn meta(port: u16, zone: u8) -> u32 {
     u32::from(port) << 8 | u32::from(zone)
@@ -330,6 +294,7 @@ const RECORD_LEN_MAX: usize = crate::limits::REASSEMBLED_LEN_MAX;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::udp::header;
     use std::vec::Vec;
 
     const SRC: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
