@@ -135,7 +135,7 @@ async fn serve(mail: Rc<Mail>, slot: Partition, notes: Partition, demands: Deman
             None => Poll::Pending,
         })
         .await;
-        let Some(taken) = taker.on_message(&message) else {
+        let Some(taken) = taker.on_message(from.from, &message) else {
             continue;
         };
         match store(&mut slot, &taken).await {
