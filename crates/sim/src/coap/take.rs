@@ -45,6 +45,8 @@ struct Body {
     seen: u32,
     /// The body is complete: whether it was right.
     ended: Option<bool>,
+    /// What the body had brought was forgotten once.
+    was_lost: bool,
 }
 
 /// Whose body it is, and its Request-Tag; none where Block1 comes without.
@@ -77,6 +79,8 @@ pub struct Taken {
     pub bytes: Vec<u8>,
     /// These were the last.
     pub ends: bool,
+    /// The body is sent once more, by [`Taker::lose`].
+    pub was_lost: bool,
     request: Packet,
     number: u32,
     is_queued: bool,
@@ -120,6 +124,7 @@ impl Taker {
             begins: None,
             bytes: Vec::new(),
             ends: false,
+            was_lost: false,
             number,
             is_queued,
             closes: true,
@@ -193,6 +198,13 @@ impl Taker {
         self.body.ended = Some(is_right);
     }
 
+    /// What the body has brought so far is needed once more: its client sends it again.
+    pub fn lose(&mut self) {
+        let body = &mut self.body;
+        (body.next, body.last, body.was_lost) = (0, None, true);
+        body.ahead.clear();
+    }
+
     /// The answer, once what was asked for is done.
     pub fn answer(&mut self, taken: &Taken) -> Option<Vec<u8>> {
         if let Origin::Again(answer) = &taken.origin {
@@ -232,6 +244,7 @@ impl Message {
 impl Body {
     fn take(&mut self, taken: &mut Taken, is_last: bool) {
         let number = taken.number;
+        taken.was_lost = self.was_lost;
         if is_last {
             self.last = Some(number);
         }
