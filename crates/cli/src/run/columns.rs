@@ -1,6 +1,6 @@
 //! The columns of the tables, and the form of figures in them.
 
-use motet_lab::report::{Metric, Spread, Summary};
+use motet_lab::report::{Group, Metric, Spread, Summary};
 use motet_lab::scenario::{FlowResult, RunResult};
 
 use crate::grid::Head;
@@ -86,8 +86,8 @@ impl Column {
     }
 
     /// The figure of flows that are alike.
-    pub(super) fn spread(&self, flows: &[usize], runs: &[&RunResult]) -> Option<Spread> {
-        Metric::named(self.metric)?.spread(flows, runs)
+    pub(super) fn spread(&self, group: &Group, runs: &[&RunResult]) -> Option<Spread> {
+        Metric::named(self.metric)?.spread(group, runs)
     }
 
     fn summaries(&self, runs: &[&RunResult]) -> Vec<(Option<usize>, Summary)> {

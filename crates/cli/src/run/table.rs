@@ -140,7 +140,7 @@ fn means(plan: &Plan, points: &[Vec<&RunResult>]) -> Grid {
 fn spreads(group: &Group, runs: &[&RunResult]) -> Vec<(&'static Column, Option<Spread>)> {
     let columns = FLOW_COLUMNS.iter();
     columns
-        .map(|column| (column, column.spread(&group.flows, runs)))
+        .map(|column| (column, column.spread(group, runs)))
         .collect()
 }
 
@@ -192,7 +192,7 @@ impl Medians {
     fn of(group: &Group, run: &RunResult) -> Self {
         let of = |name: &str| {
             let spread =
-                report::Metric::named(name).and_then(|metric| metric.spread(&group.flows, &[run]));
+                report::Metric::named(name).and_then(|metric| metric.spread(group, &[run]));
             spread.map_or(0.0, |spread| spread.p50)
         };
         Self {

@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    net::{Ipv6Addr, UdpSocket},
+    net::{Ipv6Addr, SocketAddr, UdpSocket},
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -66,7 +66,10 @@ fn put(file: &Path, size: usize, loses: bool) -> Option<Vec<u8>> {
             continue;
         };
         silent = 0;
-        let Some(taken) = taker.on_message(bytes.get(..len)?) else {
+        let SocketAddr::V6(remote) = from else {
+            return None;
+        };
+        let Some(taken) = taker.on_message(remote.into(), bytes.get(..len)?) else {
             continue;
         };
         if taken.begins.is_some() {

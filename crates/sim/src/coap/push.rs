@@ -28,7 +28,12 @@ pub struct Push {
     body_len: usize,
     block_len: usize,
     rng: Rng,
-    next_id: u16,
+    /// The ID of the newest message.
+    id: u16,
+    /// Messages with an ID of their own: those with `id` and the IDs before it.
+    messages: u32,
+    /// Of Q-Block1: names the body (RFC 9175 §3).
+    tag: u8,
     /// The next block that was never sent, since the body began.
     next: u32,
     /// Blocks to send at once.
@@ -50,11 +55,15 @@ pub struct Push {
 impl Push {
     /// A body of `body_len` bytes, in blocks of `block_len`: a power of two, 16 to 1,024.
     pub fn new(mode: Mode, (body_len, block_len): (usize, usize), mut rng: Rng) -> Self {
+        let [_, tag, id @ ..] = rng.next_u32().to_be_bytes();
+        let id = u16::from_be_bytes(id);
         Self {
             mode,
             body_len,
             block_len,
-            next_id: rng.next_u32() as u16,
+            id,
+            messages: 0,
+            tag,
             rng,
             next: 0,
             queue: Vec::new(),
@@ -155,6 +164,9 @@ impl Push {
         let MessageClass::Response(code) = answer.header.code else {
             return;
         };
+        if !self.has_sent(answer.get_token()) {
+            return;
+        }
         if self.mode == Mode::Block1 {
             let is_ours = self
                 .request
@@ -223,7 +235,7 @@ impl Push {
             packet.add_option(CoapOption::Size1, shortest(self.body_len as u32));
         }
         if self.mode == Mode::QBlock1 {
-            packet.add_option(REQUEST_TAG, vec![1]);
+            packet.add_option(REQUEST_TAG, vec![self.tag]);
         }
         packet.payload = payload.to_vec();
         // Fails for tokens of more than eight bytes alone.
@@ -231,8 +243,15 @@ impl Push {
     }
 
     fn take_id(&mut self) -> u16 {
-        self.next_id = self.next_id.wrapping_add(1);
-        self.next_id
+        self.id = self.id.wrapping_add(1);
+        self.messages = self.messages.saturating_add(1);
+        self.id
+    }
+
+    /// Whether a message of this body had this token; one of a body before it may be answered late.
+    fn has_sent(&self, token: &[u8]) -> bool {
+        let id = token.try_into().map(u16::from_be_bytes);
+        id.is_ok_and(|id| u32::from(self.id.wrapping_sub(id)) < self.messages)
     }
 
     fn blocks(&self) -> u32 {
@@ -310,7 +329,7 @@ pub(super) const PATH: &[u8] = b"firmware";
 
 /// Option numbers of RFC 9177 §4.1 and RFC 9175 §3.2.
 pub(super) const Q_BLOCK1: CoapOption = CoapOption::Unknown(19);
-const REQUEST_TAG: CoapOption = CoapOption::Unknown(292);
+pub(super) const REQUEST_TAG: CoapOption = CoapOption::Unknown(292);
 
 /// MAX_PAYLOADS, NON_TIMEOUT, and the random part of NON_TIMEOUT_RANDOM (RFC 9177 §7.2).
 pub(super) const MAX_PAYLOADS: u32 = 10;

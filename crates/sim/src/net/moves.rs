@@ -92,12 +92,31 @@ impl Moves {
 
     /// Hops to the border router, where parents lead there.
     pub fn hops(&self, node: usize) -> Option<usize> {
-        let up = std::iter::successors(Some(node), |node| self.parent(*node));
-        let hops = up
-            .take(self.parents.len() + 1)
-            .take_while(|node| *node > 0)
-            .count();
+        let hops = self.up(node).count();
         (hops < self.parents.len()).then_some(hops)
+    }
+
+    /// The nodes from one to another, both included, where parents lead to the border router: up to
+    /// the receiver or the border router, which alone knows the ways down.
+    pub fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        self.hops(from).zip(self.hops(to))?;
+        let mut path: Vec<usize> = self.up(from).take_while(|node| *node != to).collect();
+        if path.len() < self.up(from).count() || to == 0 {
+            path.push(to);
+            return Some(path);
+        }
+        path.push(0);
+        let mut down: Vec<usize> = self.up(to).collect();
+        down.reverse();
+        path.extend(down);
+        Some(path)
+    }
+
+    /// A node and the parents above it, without the border router; no end where they lead in a
+    /// circle, but not more than there are nodes.
+    fn up(&self, node: usize) -> impl Iterator<Item = usize> {
+        let up = std::iter::successors(Some(node), |node| self.parent(*node));
+        up.take(self.parents.len() + 1).take_while(|node| *node > 0)
     }
 
     /// When a node first had an address and a parent, s after `from`.
@@ -176,4 +195,31 @@ pub fn etx(network: &Network<'_>, node: usize, parent: usize) -> Option<f64> {
     // Lossless: nodes have 16-bit numbers.
     let neighbor = radio.mac().neighbor(plan::link_addr(parent as u16))?;
     Some(f64::from(neighbor.etx()?) / 128.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ways of a tree: 0 above 1 and 4, 1 above 2, 2 above 3.
+    #[test]
+    fn a_path_climbs_to_the_router_unless_the_receiver_is_above() {
+        let mut moves = Moves::of(7);
+        for (node, parent) in [(1, 0), (2, 1), (3, 2), (4, 0), (5, 6), (6, 5)] {
+            moves.last[node] = Some(parent);
+        }
+        for (from, to, path) in [
+            (3, 0, &[3, 2, 1, 0][..]),
+            (0, 3, &[0, 1, 2, 3]),
+            (3, 4, &[3, 2, 1, 0, 4]),
+            (3, 1, &[3, 2, 1]),
+            // Node 1 knows no way down: the border router sends the packet back through it.
+            (1, 3, &[1, 0, 1, 2, 3]),
+            (0, 0, &[0]),
+        ] {
+            assert_eq!(moves.path(from, to).as_deref(), Some(path), "{from} {to}");
+        }
+        assert_eq!(moves.path(5, 0), None, "in a circle");
+        assert_eq!(moves.path(0, 6), None, "in a circle");
+    }
 }

@@ -112,7 +112,7 @@ impl<T: FnMut(usize, Map<String, Value>)> Lines<T> {
         let groups = groups(runs);
         for metric in &METRICS {
             for group in &groups {
-                if let Some(spread) = metric.spread(&group.flows, runs) {
+                if let Some(spread) = metric.spread(group, runs) {
                     self.push(&group_body(point, group, metric, &spread, is_complete));
                 }
             }

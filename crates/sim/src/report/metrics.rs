@@ -1,6 +1,6 @@
 //! Figures over many runs: means, percentiles, and flows that are alike.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -181,20 +181,20 @@ impl Metric {
         }
     }
 
-    /// How the flows with these numbers, which are alike, did in the runs of one point; none
+    /// How the flows of a group did in those runs of one point in which they are of the group; none
     /// where no flow has a value, or it is a figure of runs.
-    pub fn spread(&self, flows: &[usize], runs: &[&RunResult]) -> Option<Spread> {
+    pub fn spread(&self, group: &Group, runs: &[&RunResult]) -> Option<Spread> {
         let Of::Flow(of) = self.of else {
             return None;
         };
-        let (mut sums, mut means) = (vec![(0.0, 0_u32); flows.len()], Vec::new());
+        let (mut sums, mut means) = (vec![(0.0, 0_u32); group.flows.len()], Vec::new());
         for run in runs.iter().filter(|run| run.failure.is_none()) {
             let (mut sum, mut count) = (0.0, 0_u32);
-            for (place, flow) in flows.iter().enumerate() {
+            for (place, flow) in group.flows.iter().enumerate() {
                 let flow = run
                     .flows
                     .get(*flow)
-                    .filter(|flow| !flow.outcome.is_failure());
+                    .filter(|flow| flow.likeness == group.likeness && !flow.outcome.is_failure());
                 if let Some(value) = flow.and_then(of) {
                     let before = &mut sums[place];
                     *before = (before.0 + value, before.1 + 1);
@@ -250,16 +250,16 @@ pub struct Group {
     pub name: String,
     /// The likeness that the flows share, for programs.
     pub likeness: Likeness,
-    /// The flows' places, in order.
+    /// The flows' places, in order: of those that have this likeness in a run or more.
     pub flows: Vec<usize>,
 }
 
-/// The flows of one point by what they have in common; the largest group first.
+/// The flows of one point by what they have in common; the largest group first. Where the mesh
+/// forms itself, a flow may have more hops with one seed than another: it is in both groups then.
 pub fn groups(runs: &[&RunResult]) -> Vec<Group> {
-    let mut alike: BTreeMap<Likeness, Vec<usize>> = BTreeMap::new();
-    let run = runs.iter().find(|run| !run.flows.is_empty());
-    for flow in run.iter().flat_map(|run| &run.flows) {
-        alike.entry(flow.likeness).or_default().push(flow.flow);
+    let mut alike: BTreeMap<Likeness, BTreeSet<usize>> = BTreeMap::new();
+    for flow in runs.iter().flat_map(|run| &run.flows) {
+        alike.entry(flow.likeness).or_default().insert(flow.flow);
     }
     let mut short: BTreeMap<String, usize> = BTreeMap::new();
     for likeness in alike.keys() {
@@ -271,7 +271,7 @@ pub fn groups(runs: &[&RunResult]) -> Vec<Group> {
             _ => likeness.to_string(),
         },
         likeness,
-        flows,
+        flows: flows.into_iter().collect(),
     });
     let mut groups: Vec<Group> = named.collect();
     ordered::sort_by_key(&mut groups, |group| std::cmp::Reverse(group.flows.len()));

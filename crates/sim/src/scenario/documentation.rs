@@ -173,6 +173,10 @@ parents, `etx` the expected transmissions of a frame to the parent as its link h
 `parent_changes` how often another parent followed. `control_frames` are the frames and link ACKs
 without TCP, UDP or echo, each attempt counted, and `control_s` their time on the air.
 
+Of a flow, `hops` counts the radio hops of its path: by the scenario's parents, or with
+`joining = \"rpl\"` by the last parents that nodes had, up to the receiver or to the border router, which
+alone knows the ways down. A flow that has other hops with another seed is alike other flows there.
+
 The age of a message (`latency`) runs from its making to its last byte being read or, of a request,
 to its answer. Percentiles are exact to half a percent. Over several seeds the greatest age is the
 greatest of all. The energy of a flow is its share of the energy that the nodes on its path used

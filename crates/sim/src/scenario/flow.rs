@@ -22,6 +22,7 @@ use crate::apps::messages::{Client, Server, Shape};
 use crate::apps::readings::{Readings, Sink, Tally};
 use crate::apps::reporter::Reporter;
 use crate::apps::{App, Ends, Progress, Receiver, Sender};
+use crate::net::moves::Moves;
 use crate::net::network::Network;
 use crate::net::world::World;
 use crate::scenario::{FlowResult, Likeness, Outcome, Sample};
@@ -286,9 +287,16 @@ impl Flow<'_> {
         self.nodes[0]
     }
 
-    /// The mesh nodes that its packets pass.
+    /// The mesh nodes that its packets pass, as the scenario has them.
     pub(super) fn path(&self) -> &[usize] {
         &self.path
+    }
+
+    /// The mesh nodes that its packets passed last, where the mesh forms itself.
+    pub(super) fn path_of(&self, moves: &Moves) -> Vec<usize> {
+        let ends = self.path.first().zip(self.path.last());
+        let formed = ends.and_then(|(from, to)| moves.path(*from, *to));
+        formed.unwrap_or_else(|| self.path.clone())
     }
 
     /// The addresses of its sender and its receiver.
@@ -301,11 +309,12 @@ impl Flow<'_> {
         self.began_at < at
     }
 
-    /// The flow's result; `counted_bytes`: the bytes delivered in the `seconds` since the warm-up;
-    /// `is_gone`: whether a node is switched off for good.
+    /// The flow's result over `hops` radio hops; `counted_bytes`: the bytes delivered in the
+    /// `seconds` since the warm-up; `is_gone`: whether a node is switched off for good.
     pub(super) fn result(
         &self,
         world: &World<'_>,
+        hops: usize,
         (counted_bytes, seconds): (u64, f64),
         is_gone: impl Fn(usize) -> bool,
     ) -> FlowResult {
@@ -339,7 +348,7 @@ impl Flow<'_> {
             flow: self.number,
             from: self.settings.from,
             to: self.settings.to,
-            likeness: Likeness::new(self.settings, self.path.len() - 1),
+            likeness: Likeness::new(self.settings, hops),
             outcome,
             resent_bytes: pushed.map(|pushed| pushed.resent),
             connections_lost: self.progress(world).map(lost),

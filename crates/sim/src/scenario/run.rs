@@ -20,7 +20,7 @@ use crate::air::radio::{State, Usage};
 use crate::ble;
 use crate::capture::Capture;
 use crate::net::moves::{self, Moves};
-use crate::net::network::{Network, NetworkOptions, RADIO};
+use crate::net::network::{Joining, Network, NetworkOptions, RADIO};
 use crate::net::outages::Outages;
 use crate::net::topology::TopologyError;
 use crate::net::world::World;
@@ -292,17 +292,19 @@ impl<'m> Run<'m> {
     pub(super) fn result(&self, joined: Instant, from: Instant, before: &Counts) -> RunResult {
         let now = self.count();
         let seconds = self.network.world.now().since(from).as_micros() as f64 / 1e6;
-        let flows = self.flows.iter().enumerate();
+        let paths: Vec<Vec<usize>> = self.flows.iter().map(|flow| self.path(flow)).collect();
+        let flows = self.flows.iter().zip(&paths).enumerate();
         let mut flows: Vec<FlowResult> = flows
-            .map(|(number, flow)| {
+            .map(|(number, (flow, path))| {
                 let bytes = now.bytes[number] - before.bytes[number];
+                let hops = path.len().saturating_sub(1);
                 let is_gone = |node| self.is_gone(node);
-                flow.result(&self.network.world, (bytes, seconds), is_gone)
+                flow.result(&self.network.world, hops, (bytes, seconds), is_gone)
             })
             .collect();
         let nodes = self.node_results(&now, before, from);
-        let carried = self.flows.iter().zip(&flows);
-        let carried = carried.map(|(flow, result)| (flow.path(), result.counted_bytes));
+        let carried = paths.iter().zip(&flows);
+        let carried = carried.map(|(path, result)| (path.as_slice(), result.counted_bytes));
         let shares = shares::energy_mj(&carried.collect::<Vec<_>>(), &nodes);
         for (flow, energy_mj) in flows.iter_mut().zip(shares) {
             flow.energy_mj = energy_mj;
@@ -331,6 +333,14 @@ impl<'m> Run<'m> {
             moves: self.moves.log(joined),
             hours: self.hours.results(),
             flows,
+        }
+    }
+
+    /// The mesh nodes that a flow's packets pass, in their order.
+    fn path(&self, flow: &Flow<'_>) -> Vec<usize> {
+        match self.scenario.network.joining {
+            Joining::Rpl => flow.path_of(&self.moves),
+            Joining::Advertised | Joining::Static | Joining::Thread => flow.path().to_vec(),
         }
     }
 

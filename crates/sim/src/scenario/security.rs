@@ -42,7 +42,7 @@ pub(super) const SECTION: Section = Section {
             "rotate_s",
             Number(0.0, 1e9),
             Some("0.0"),
-            "After how long the border router takes the next link key, seconds; motes follow. 0: each 28 days.",
+            "After how long the border router takes the next link key, seconds, at least 1; motes follow. 0: each 28 days.",
         ),
         key(
             "joining",
@@ -106,6 +106,13 @@ pub(super) fn apply(
             "security.{given} must be left out with radio.kind \"ble\", which has security of its own"
         )));
     }
+    if keys.rotate_s > 0.0 && keys.rotate_s < ROTATES_AFTER_MIN_S {
+        return Err(ScenarioError::new(format!(
+            "security.rotate_s is {}, but must be 0 or at least {ROTATES_AFTER_MIN_S}: motes that \
+             have an earlier key are told of the next one once a second at most",
+            keys.rotate_s
+        )));
+    }
     let found = match &keys.key {
         Some(file) => key_file(file, files)?,
         None => KeyFile::new(LAB_SECRET),
@@ -158,6 +165,11 @@ fn key_file(file: &str, files: ScenarioFiles<'_>) -> Result<KeyFile, ScenarioErr
     };
     found.map_err(ScenarioError::new)
 }
+
+/// The shortest time from one link key to the next, s. A node reminds neighbours that have an
+/// earlier key of the one in force once a second (`mac::security`); where keys follow one another
+/// faster, motes are left behind: with 0.5 s the sixth mote of a chain, with 0.2 s the second.
+const ROTATES_AFTER_MIN_S: f64 = 1.0;
 
 /// No secret: `security.lab_key`.
 const LAB_SECRET: &[u8; SECRET_LEN] = b"Motet's lab: a key for all alike";

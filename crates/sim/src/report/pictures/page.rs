@@ -238,7 +238,7 @@ fn tiles(point: &Point, run: &RunResult) -> String {
     }
     for group in groups.iter().take(TILED_GROUPS_MAX) {
         let mean = |name: &str| {
-            let spread = Metric::named(name)?.spread(&group.flows, &[run])?;
+            let spread = Metric::named(name)?.spread(group, &[run])?;
             Some(format!("{:.0}", spread.mean.value))
         };
         let what = |text: &str| match groups.len() {
@@ -355,7 +355,7 @@ fn group_rows(point: &Point, metrics: &[&Metric], runs: &[&RunResult]) -> String
     let groups = groups(runs).into_iter().take(GROUPS_SHOWN_MAX);
     let rows = groups.map(|group| {
         let cells = metrics.iter().map(|metric| {
-            let spread = metric.spread(&group.flows, runs);
+            let spread = metric.spread(&group, runs);
             cell(spread.map(|spread| spread.mean), percent(metric))
         });
         let name = format!("{}: {}", group.flows.len(), group.name);

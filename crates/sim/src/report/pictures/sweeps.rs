@@ -189,7 +189,7 @@ fn curves(plan: &Plan, results: &[RunResult], axis: &str, metric: &Metric) -> Ve
     curves_of(plan, results, axis, metric, |_, runs| {
         let alike = groups(runs).into_iter();
         let means = alike.filter_map(|group| {
-            let spread = metric.spread(&group.flows, runs)?;
+            let spread = metric.spread(&group, runs)?;
             Some((Some(group.name), spread.mean))
         });
         means.collect()

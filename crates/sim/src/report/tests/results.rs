@@ -113,11 +113,34 @@ fn means_are_over_flows_that_are_alike_and_have_a_value() {
         ]
     );
     let rtt = Metric::named("rtt").unwrap();
-    let spread = rtt.spread(&groups[0].flows, &[&run]).unwrap();
+    let spread = rtt.spread(&groups[0], &[&run]).unwrap();
     assert_eq!((spread.flows, spread.mean.value), (2, 400.0));
     assert_eq!((spread.best, spread.worst), (300.0, 500.0));
     let latency = Metric::named("latency").unwrap();
-    assert_eq!(latency.spread(&groups[0].flows, &[&run]), None);
+    assert_eq!(latency.spread(&groups[0], &[&run]), None);
+}
+
+/// The mesh formed another tree with another seed: a flow counts to its like in each run.
+#[test]
+fn a_flow_is_alike_others_with_each_seed_anew() {
+    let with = |number, rtt_ms, hops| {
+        let mut flow = flow(1.0, None);
+        (flow.flow, flow.rtt_ms, flow.likeness.hops) = (number, Some(rtt_ms), hops);
+        flow
+    };
+    let first = run(vec![with(0, 100.0, 1), with(1, 200.0, 2)]);
+    let second = run(vec![with(0, 300.0, 2), with(1, 400.0, 2)]);
+    let runs = [&first, &second];
+    let rtt = Metric::named("rtt").unwrap();
+    let found: Vec<(usize, Vec<usize>, f64)> = groups(&runs)
+        .into_iter()
+        .map(|group| {
+            let mean = rtt.spread(&group, &runs).unwrap().mean.value;
+            (group.likeness.hops, group.flows, mean)
+        })
+        .collect();
+    // Over flows, then over seeds: 200, and 300 and 400.
+    assert_eq!(found, [(2, vec![0, 1], 275.0), (1, vec![0], 100.0)]);
 }
 
 #[test]
@@ -128,7 +151,8 @@ fn percentiles_go_from_the_best_flow_to_the_worst() {
         flow
     });
     let run = run(flows.collect());
-    let all: Vec<usize> = (0..40).collect();
+    let all = groups(&[&run]).remove(0);
+    assert_eq!(all.flows.len(), 40);
     let of = |name: &str| {
         let spread = Metric::named(name).unwrap().spread(&all, &[&run]).unwrap();
         [spread.best, spread.p50, spread.p95, spread.worst]

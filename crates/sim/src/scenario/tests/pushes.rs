@@ -44,6 +44,26 @@ fn every_schedule_and_transport_brings_the_image_to_all() {
     assert!(is_done(&one[0]));
 }
 
+/// Answers that wait behind two uploads for seconds ask for blocks that have come meanwhile, and the
+/// host sends these behind the image's end.
+#[test]
+fn an_image_stays_whatever_late_answers_ask_for() {
+    let text = "duration_s = 60\nwarmup_s = 10\n[topology]\nchain = 3\njoining = \"static\"\n[[flow]]\n\
+                kind = \"push\"\ntransport = \"qblock\"\nbytes = 10240\nmotes = [3]\nstart_s = 10\n\
+                [[flow]]\nfrom = 3\n[[flow]]\nfrom = 2\n";
+    let document = Document::parse(text, Path::new("test.toml")).unwrap();
+    let overrides = Overrides {
+        seed: Some(1),
+        seeds: Some(8),
+        ..Overrides::default()
+    };
+    for run in results(&Plan::new(document, overrides).unwrap()) {
+        let flow = &run.flows[0];
+        let is_whole = flow.outcome == Outcome::Complete && flow.intact;
+        assert!(run.failure.is_none() && is_whole, "{}: {flow:?}", run.seed);
+    }
+}
+
 #[test]
 fn a_mote_whose_power_goes_gets_the_rest() {
     let fault = "[[fault]]\nkind = \"reboot\"\nnode = 2\nat_s = 6\n";

@@ -351,3 +351,24 @@ fn ends_of_flows_come_back_as_they_were() {
     }
     assert!(serde_json::from_str::<FlowEnd>("\"guest\"").is_err());
 }
+
+/// Node 2 hears the border router, but over a link so weak that its frames go over node 1.
+#[test]
+fn hops_of_a_flow_are_those_of_the_mesh_that_formed_itself() {
+    for (flow, hops) in [
+        ("from = 2", 2),
+        ("from = \"host\"\nto = 2", 2),
+        // The border router alone knows the way down to node 2, and sends back what comes up.
+        ("from = 1\nto = 2", 3),
+    ] {
+        let text = format!(
+            "duration_s = 20\nwarmup_s = 2\njoin_s = 300\n[topology]\n\
+             positions = [[0, 0], [22, 3], [45, 0]]\njoining = \"rpl\"\n[[flow]]\n{flow}\n"
+        );
+        let run = results(&plan(&text).unwrap()).remove(0);
+        assert_eq!(run.failure, None, "{flow}");
+        let node = &run.nodes[2];
+        assert_eq!((node.parent, node.hops), (Some(1), 2), "{flow}");
+        assert_eq!(run.flows[0].likeness.hops, hops, "{flow}");
+    }
+}

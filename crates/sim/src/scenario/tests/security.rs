@@ -304,3 +304,22 @@ fn messages_name_both_ways_to_have_a_key() {
         "{over_ble}"
     );
 }
+
+/// Keys that follow one another faster than motes are told of them leave the motes behind.
+#[test]
+fn a_key_that_rotates_too_fast_is_refused() {
+    let with = |rotate_s: &str| {
+        plan(&format!(
+            "[topology]\nchain = 2\n[security]\nlab_key = true\nrotate_s = {rotate_s}\n[[flow]]\n"
+        ))
+    };
+    for rotate_s in ["0.001", "0.999"] {
+        let sentence = with(rotate_s).unwrap_err().to_string();
+        let begin = format!("security.rotate_s is {rotate_s}, but must be 0 or at least 1:");
+        assert!(sentence.contains(&begin), "{sentence}");
+        assert_eq!(sentence.lines().count(), 1, "{sentence}");
+    }
+    for rotate_s in ["0", "0.0", "1", "2.5"] {
+        assert!(with(rotate_s).is_ok(), "{rotate_s}");
+    }
+}
