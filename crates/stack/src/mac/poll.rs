@@ -69,7 +69,8 @@ pub enum Policy {
     /// Asks at this interval at rest, and while an answer is expected: first at its earliest
     /// instant, then at its pace, no longer after the latest. What a peer sends unasked, such as a
     /// SYN, waits for the whole interval: [`REST_REACHABLE`] for a node that listens on a port,
-    /// [`REST`] for one that only asks.
+    /// [`REST`] for one that only asks. What the parent promised and did not send is asked for
+    /// sooner: after 250 ms, then after four times as long each time.
     Hinted(Duration),
 }
 
@@ -135,6 +136,9 @@ pub(super) struct Poll {
     untold: Option<bool>,
     /// Requests that have failed in a row.
     failures: u8,
+    /// Promises in a row that the parent has not kept: it had other frames to send, or this one was
+    /// lost; or its radio has one flag for all children.
+    broken: u8,
     parent: Option<LinkAddr>,
     sleep: Option<Sleep>,
     /// When the parent was asked last; `None`: not yet, so at once.
@@ -166,6 +170,7 @@ impl Poll {
         has_ended: false,
         expected: None,
         failures: 0,
+        broken: 0,
         #[cfg(feature = "security")]
         was_refused: false,
         untold: None,
@@ -231,8 +236,7 @@ impl Poll {
             return Some(Instant::ORIGIN);
         };
         if let Some(again) = self.failures.checked_sub(1) {
-            let doublings = again.saturating_sub(REPEATS_FAST).min(REPEAT_DOUBLINGS_MAX);
-            return Some(asked_at + REPEAT.saturating_mul(1 << doublings));
+            return Some(asked_at + repeat_wait(again.saturating_sub(REPEATS_FAST)));
         }
         let at = match sleep.policy {
             Policy::Fixed(interval) => asked_at + interval,
@@ -245,6 +249,9 @@ impl Poll {
                     let at = answer.earliest.max(asked_at + pace);
                     (at <= answer.latest).then_some(at)
                 });
+                let again = self.broken.checked_sub(1);
+                let wait = again.map(|again| repeat_wait(again.saturating_mul(2)));
+                let rest = wait.map_or(rest, |wait| wait.min(rest));
                 hinted.unwrap_or(asked_at + rest).min(asked_at + rest)
             }
         };
@@ -261,8 +268,9 @@ impl Poll {
             self.awake_until = Instant::ORIGIN;
             self.counters.unanswered = self.counters.unanswered.wrapping_add(1);
             // Of what was under way the rest still waits; a parent that promises in vain is asked
-            // no sooner than the policy has it.
+            // ever later, and no sooner than the policy has it.
             self.is_hasty = core::mem::take(&mut self.is_streaming);
+            self.broken = self.broken.saturating_add(1);
         }
         if now >= self.attentive_until {
             self.attentive_until = Instant::ORIGIN;
@@ -292,6 +300,9 @@ impl Poll {
             self.is_hasty = false;
             self.untold = Some(true);
             self.counters.polls = self.counters.polls.wrapping_add(1);
+            if !pending {
+                self.broken = 0;
+            }
         }
         if pending {
             self.counters.hits = self.counters.hits.wrapping_add(1);
@@ -329,6 +340,7 @@ impl Poll {
         let (timeout, drained) = (sleep.answer_timeout, sleep.drained);
         let is_adaptive = sleep.policy == Policy::Adaptive;
         self.interval = ADAPTIVE_MIN;
+        self.broken = 0;
         // The interval begins behind the packet; once for each request, lest forged frames put off
         // the next.
         if is_adaptive && !pending && !core::mem::replace(&mut self.has_ended, true) {
@@ -341,6 +353,11 @@ impl Poll {
         };
         self.is_hasty = pending && !drained;
     }
+}
+
+/// Time from a request in vain to the next one.
+fn repeat_wait(doublings: u8) -> Duration {
+    REPEAT.saturating_mul(1 << doublings.min(REPEAT_DOUBLINGS_MAX))
 }
 
 impl Mac<'_> {

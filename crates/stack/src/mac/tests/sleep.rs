@@ -112,6 +112,30 @@ fn a_promise_that_is_not_kept_ends_with_a_timeout() {
     assert!((timeout..timeout + 6_000).contains(&each), "{each} µs");
 }
 
+/// The channel was full, or the frame was lost: it still waits, and not for a minute. A parent that
+/// always promises in vain costs four requests more, and then what a parent without packets does.
+#[test]
+fn what_was_promised_in_vain_is_asked_for_soon_then_ever_later() {
+    let mut bench = child(Policy::Hinted(REST_REACHABLE));
+    bench.more = [true; 99].into();
+    run_to(&mut bench, 1_800_000);
+    let asked = requests(&bench);
+    let waits = asked.windows(2).map(|two| (two[1] - two[0] + 125) / 250);
+    let waits: Vec<u64> = waits.collect();
+    assert_eq!(waits[..6], [1, 4, 16, 64, 240, 240]);
+    assert!((33..=34).contains(&asked.len()), "{asked:?}");
+    // It keeps one promise, and not the next one: that packet is asked for soon.
+    let header = Header::data(PAN, LinkAddr::Extended(ME), PEER, 1);
+    assert!(bench.hear(&frame(header, b"packet")).is_some());
+    let rested = asked.last().unwrap() + 60_000;
+    run_to(&mut bench, rested + 500);
+    assert_eq!(requests(&bench).len(), asked.len() + 2);
+    // Then nothing waits any more.
+    bench.more.clear();
+    run_to(&mut bench, rested + 59_000);
+    assert_eq!(requests(&bench).len(), asked.len() + 3);
+}
+
 #[test]
 fn what_was_under_way_is_asked_for_again_at_once() {
     let mut bench = child(Policy::Fixed(Duration::from_secs(100)));
