@@ -136,8 +136,8 @@ pub(super) struct Poll {
     untold: Option<bool>,
     /// Requests that have failed in a row.
     failures: u8,
-    /// Promises in a row that the parent has not kept: it had other frames to send, or this one was
-    /// lost; or its radio has one flag for all children.
+    /// [`BROKEN`] for each promise in a row that the parent has not kept: it had other frames to
+    /// send, or this one was lost; or its radio has one flag for all children.
     broken: u8,
     parent: Option<LinkAddr>,
     sleep: Option<Sleep>,
@@ -249,9 +249,10 @@ impl Poll {
                     let at = answer.earliest.max(asked_at + pace);
                     (at <= answer.latest).then_some(at)
                 });
-                let again = self.broken.checked_sub(1);
-                let wait = again.map(|again| repeat_wait(again.saturating_mul(2)));
-                let rest = wait.map_or(rest, |wait| wait.min(rest));
+                let rest = match self.broken.checked_sub(BROKEN) {
+                    Some(doublings) => rest.min(repeat_wait(doublings)),
+                    None => rest,
+                };
                 hinted.unwrap_or(asked_at + rest).min(asked_at + rest)
             }
         };
@@ -270,7 +271,7 @@ impl Poll {
             // Of what was under way the rest still waits; a parent that promises in vain is asked
             // ever later, and no sooner than the policy has it.
             self.is_hasty = core::mem::take(&mut self.is_streaming);
-            self.broken = self.broken.saturating_add(1);
+            self.broken = self.broken.saturating_add(BROKEN);
         }
         if now >= self.attentive_until {
             self.attentive_until = Instant::ORIGIN;
@@ -356,8 +357,11 @@ impl Poll {
 }
 
 /// Time from a request in vain to the next one.
+// Not inlined: it has two callers, and one copy saves flash.
+#[inline(never)]
 fn repeat_wait(doublings: u8) -> Duration {
-    REPEAT.saturating_mul(1 << doublings.min(REPEAT_DOUBLINGS_MAX))
+    let us = REPEAT_US << doublings.min(REPEAT_DOUBLINGS_MAX);
+    Duration::from_micros(us.into())
 }
 
 impl Mac<'_> {
@@ -575,12 +579,16 @@ const HELD_BACK_MAX: Duration = Duration::from_secs(1);
 /// While the link waits for the answer to a question of its own.
 const SOLICITED_PACE: Duration = Duration::from_millis(100);
 
-/// Time from a request that failed to the next one: the disturbance of eight attempts may be over.
-const REPEAT: Duration = Duration::from_millis(250);
+/// Time from a request that failed to the next one, microseconds: the disturbance of eight attempts
+/// may be over.
+const REPEAT_US: u32 = 250_000;
 
-/// How many failed requests are followed by the next one after [`REPEAT`]. Then the wait doubles,
+/// How many failed requests are followed by the next one after [`REPEAT_US`]. Then the wait doubles,
 /// so that a parent that has gone costs little.
 const REPEATS_FAST: u8 = 3;
 
-/// How often [`REPEAT`] doubles at most: to 64 s.
+/// How often [`REPEAT_US`] doubles at most: to 64 s.
 const REPEAT_DOUBLINGS_MAX: u8 = 8;
+
+/// The doublings of [`REPEAT_US`] that a promise which was not kept adds.
+const BROKEN: u8 = 2;
