@@ -264,8 +264,12 @@ impl Flows {
             None => Handshake::new(segment.flow),
         };
         if segment.direction == Direction::Up && segment.ack.is_none() {
-            let first = seen.asked.map_or(now, |[first, _]| first);
-            seen.asked = Some([first, now]);
+            let asked = seen.asked.filter(|[_, last]| now.since(*last) < VAIN_MAX);
+            if asked.is_none() {
+                // The same ports, long after: another try.
+                (seen.answered, seen.is_answered_again) = (None, false);
+            }
+            seen.asked = Some([asked.map_or(now, |[first, _]| first), now]);
         }
         if segment.direction == Direction::Down && segment.ack.is_some() {
             seen.is_answered_again |= seen.answered.replace(now).is_some();
@@ -361,6 +365,26 @@ impl Flows {
     }
 }
 
+/// The SYN by which a mote opens its flow.
+#[cfg(test)]
+fn syn_of(mote: u16) -> Segment {
+    Segment {
+        flow: FlowKey {
+            mote: Ipv6Addr::from(u128::from(mote)),
+            mote_port: 1,
+            peer: Ipv6Addr::UNSPECIFIED,
+            peer_port: 80,
+        },
+        direction: Direction::Up,
+        seq: 0,
+        ack: None,
+        flags: Flags::SYN,
+        payload_len: 0,
+        packet_len: 64,
+        mss: Some(440),
+    }
+}
+
 #[cfg(test)]
 impl Flows {
     /// So many motes have sent a SYN twice, at the time `at` and three seconds later, to a peer
@@ -368,21 +392,7 @@ impl Flows {
     pub(crate) fn of_motes_that_try(motes: u16, is_answered: bool, at: Instant) -> Self {
         let (mut flows, mut counters) = (Self::new(&Config::default()), Counters::default());
         for mote in 0..motes {
-            let syn = Segment {
-                flow: FlowKey {
-                    mote: Ipv6Addr::from(u128::from(mote)),
-                    mote_port: 1,
-                    peer: Ipv6Addr::UNSPECIFIED,
-                    peer_port: 80,
-                },
-                direction: Direction::Up,
-                seq: 0,
-                ack: None,
-                flags: Flags::SYN,
-                payload_len: 0,
-                packet_len: 64,
-                mss: Some(440),
-            };
+            let syn = syn_of(mote);
             let answer = Segment {
                 direction: Direction::Down,
                 ack: Some(1),
@@ -453,5 +463,18 @@ mod tests {
             let seen = flows.shut_out(at + Duration::from_secs(after_s));
             assert_eq!(seen, expected, "{motes} {is_answered} {after_s}");
         }
+    }
+
+    /// The first SYN from ports that a mote used long ago is no SYN in vain.
+    #[test]
+    fn a_next_try_from_the_same_ports_begins_anew() {
+        let at = Instant::ORIGIN + Duration::from_secs(1_000);
+        let mut flows = Flows::of_motes_that_try(5, true, at);
+        let again = at + Duration::from_secs(3_600);
+        for mote in 0..5 {
+            flows.find(&syn_of(mote), &mut Counters::default(), again);
+        }
+        assert_eq!(flows.shut_out(again), 0);
+        assert_eq!(flows.shut_out(again + Duration::from_secs(4)), 0);
     }
 }

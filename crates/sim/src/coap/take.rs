@@ -6,7 +6,10 @@
 //! §4.3). Of Block1 without a tag, a message is recognized as a copy of an earlier one (RFC 7252
 //! §4.5), and only a first block that is none begins a body.
 //!
-//! Memory: blocks of Q-Block1 that came ahead of a missing one wait here, for two sets at most.
+//! Memory: blocks of Q-Block1 that came ahead of a missing one wait here, for two sets at most. The
+//! last [`PAST_MAX`] bodies are remembered by their names and first blocks, the last
+//! [`ANSWERED_MAX`] messages of Block1 by their hashes and answers: a lab has room for that, a
+//! device would keep those of the last minutes alone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -79,7 +82,7 @@ pub struct Taken {
     pub bytes: Vec<u8>,
     /// These were the last.
     pub ends: bool,
-    /// The body is sent once more, by [`Taker::lose`].
+    /// [`Taker::lose`] was called: the client sends the body again.
     pub was_lost: bool,
     request: Packet,
     number: u32,
@@ -163,7 +166,8 @@ impl Taker {
         let is_new = match &name.1 {
             None if is_present => number == 0 && (body.ended.is_some() || body.next > 1),
             None => number == 0,
-            Some(_) => !is_known,
+            // Of a body that is not known the first block may still come, but it ends no other one.
+            Some(_) => !is_known && (number == 0 || body.name.is_none() || body.ended.is_some()),
         };
         if !is_known && let Some(past) = self.past.iter().rfind(is_past) {
             return Origin::Past(past.ended);
@@ -227,6 +231,8 @@ impl Taker {
             Origin::Past(Some(false)) => Some(ResponseType::BadRequest),
             // Another client has taken its place.
             Origin::Past(None) => Some(ResponseType::Conflict),
+            // Of Q-Block1 nothing is said: the blocks that the present body misses are others.
+            Origin::Unknown if taken.is_queued => None,
             Origin::Unknown => Some(ResponseType::RequestEntityIncomplete),
             Origin::Present | Origin::Again(_) => self.body.code(taken),
         }
@@ -539,6 +545,29 @@ mod tests {
             if taken.ends {
                 taker.end(true);
             }
+        }
+    }
+
+    /// A mote that was reset knows none of the bodies before. A late block of one of these ends no
+    /// other one, and is not answered.
+    #[test]
+    fn a_late_block_of_a_body_before_a_reset_ends_no_other_one() {
+        let blocks = |fill: u8, seed| {
+            let mut push = Push::new(Mode::QBlock1, (64 * 4, 64), Rng::from_seed([seed, 1]));
+            let block = |_| push.poll(&[fill; 64], Instant::ORIGIN).expect("a block");
+            (0..4).map(block).collect::<Vec<_>>()
+        };
+        let (before, present) = (blocks(1, 1), blocks(2, 9));
+        let mut taker = Taker::default();
+        for (number, message) in present.iter().enumerate() {
+            for late in before.iter().skip(1).filter(|_| number > 0) {
+                let taken = taker.on_message(CLIENT, late).expect("a block");
+                assert!(taken.begins.is_none() && taken.bytes.is_empty());
+                assert!(taker.answer(&taken).is_none());
+            }
+            let taken = taker.on_message(CLIENT, message).expect("a block");
+            assert_eq!(taken.begins.is_some(), number == 0, "{number}");
+            assert_eq!(taken.bytes, [2; 64], "{number}");
         }
     }
 }

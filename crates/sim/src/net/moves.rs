@@ -99,7 +99,11 @@ impl Moves {
     /// The nodes from one to another, both included, where parents lead to the border router: up to
     /// the receiver or the border router, which alone knows the ways down.
     pub fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        self.hops(from).zip(self.hops(to))?;
+        let leads_up = |node| match self.up(node).last() {
+            Some(last) => self.parent(last) == Some(0),
+            None => true,
+        };
+        (leads_up(from) && leads_up(to)).then_some(())?;
         let mut path: Vec<usize> = self.up(from).take_while(|node| *node != to).collect();
         if path.len() < self.up(from).count() || to == 0 {
             path.push(to);
@@ -204,8 +208,8 @@ mod tests {
     /// Ways of a tree: 0 above 1 and 4, 1 above 2, 2 above 3.
     #[test]
     fn a_path_climbs_to_the_router_unless_the_receiver_is_above() {
-        let mut moves = Moves::of(7);
-        for (node, parent) in [(1, 0), (2, 1), (3, 2), (4, 0), (5, 6), (6, 5)] {
+        let mut moves = Moves::of(9);
+        for (node, parent) in [(1, 0), (2, 1), (3, 2), (4, 0), (5, 6), (6, 5), (8, 7)] {
             moves.last[node] = Some(parent);
         }
         for (from, to, path) in [
@@ -221,5 +225,7 @@ mod tests {
         }
         assert_eq!(moves.path(5, 0), None, "in a circle");
         assert_eq!(moves.path(0, 6), None, "in a circle");
+        assert_eq!(moves.path(7, 0), None, "without a parent");
+        assert_eq!(moves.path(3, 8), None, "below one without a parent");
     }
 }

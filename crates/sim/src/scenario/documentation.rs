@@ -175,7 +175,7 @@ without TCP, UDP or echo, each attempt counted, and `control_s` their time on th
 
 Of a flow, `hops` counts the radio hops of its path: by the scenario's parents, or with
 `joining = \"rpl\"` by the last parents that nodes had, up to the receiver or to the border router, which
-alone knows the ways down. A flow that has other hops with another seed is alike other flows there.
+alone knows the ways down. A flow whose path differs between seeds is grouped by its hops in each run.
 
 The age of a message (`latency`) runs from its making to its last byte being read or, of a request,
 to its answer. Percentiles are exact to half a percent. Over several seeds the greatest age is the

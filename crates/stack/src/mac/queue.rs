@@ -101,7 +101,7 @@ pub struct FrameSlot {
     /// for longer than frames may.
     since: Option<u16>,
     pub(super) to: LinkAddr,
-    /// End of the wait for that event, or of the retry delay.
+    /// End of the wait that `wait` names, or of the retry delay.
     pub(super) not_before: Instant,
     bytes: [u8; FRAME_PAYLOAD_LEN_MAX],
 }

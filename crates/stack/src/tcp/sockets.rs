@@ -55,17 +55,17 @@ pub struct Tcp<'m> {
     /// How far the current millisecond has passed, in 32nds: 0 to 31 (see [`super::timers`]).
     pub(super) now_part: u8,
     pub(super) next_port: u16,
-    /// The same, µs.
+    /// How far the current millisecond has passed, µs.
     pub(super) tick_part_us: u16,
     /// The least [`Offer::flight_max`] so far.
     flight_max: u16,
     /// The waiting time that [`Self::note_waited`] noted last, ms.
     #[cfg(feature = "tcple")]
     pub(super) waited_ms: u16,
-    /// The number of that millisecond, modulo 2^32.
+    /// The number of the current millisecond, modulo 2^32.
     pub(super) now_ms: u32,
     pub(super) memory: Memory<'m>,
-    /// Its start.
+    /// The start of the current millisecond.
     pub(super) tick: Instant,
     /// When a SYN cookie was last sent, ms; `None`: none was, or all are outdated.
     pub(super) cookie_sent_at: Option<u32>,

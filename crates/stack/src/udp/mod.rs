@@ -1,7 +1,7 @@
 //! UDP: datagrams to and from ports, for applications that need no more.
 //!
 //! Place: a [`crate::node::Node`] that was given an [`Inbox`] keeps datagrams for its ports there,
-//! unread; [`Inbox::recv`] checks and unwraps them. Sending is the node's matter: it knows
+//! unread; `Inbox::recv` checks and unwraps them. Sending is the node's matter: it knows
 //! addresses and routes. A node without an inbox answers that its ports are closed; in a build
 //! without the feature `inbox` no node has one.
 //! Left out: connected sockets, multicast. A packet in fragments comes here once it is whole.

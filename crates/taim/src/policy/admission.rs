@@ -291,13 +291,14 @@ impl Gate {
         let (served, is_inside) = (self.share(id).served, self.share(id).until.is_some());
         match self.waiting.first() {
             Some((least, ..)) => served <= *least && self.is_silent(id),
-            None => is_inside || self.has_room_for(id),
+            None => is_inside || self.has_room_for(id, now),
         }
     }
 
     /// Whether the flow may come inside besides those that are.
-    fn has_room_for(&self, id: FlowId) -> bool {
-        self.inside.len() < self.window() && self.quiet_until.is_none() || self.is_silent(id)
+    fn has_room_for(&self, id: FlowId, now: Instant) -> bool {
+        let is_quiet = self.quiet_until.is_some_and(|until| now < until);
+        self.inside.len() < self.window() && !is_quiet || self.is_silent(id)
     }
 
     /// A packet goes into the mesh. `is_news`: the mote is to answer it, with new data; else it may
@@ -370,7 +371,7 @@ impl Gate {
         if self.entering.is_none() {
             self.entering = self
                 .due(now)
-                .or_else(|| self.turn())
+                .or_else(|| self.turn(now))
                 .or_else(|| self.urgent(now));
         }
         self.entering
@@ -410,9 +411,9 @@ impl Gate {
     }
 
     /// The flow whose turn it is.
-    fn turn(&self) -> Option<FlowId> {
+    fn turn(&self, now: Instant) -> Option<FlowId> {
         let (_, _, first) = self.waiting.first()?;
-        if self.has_room_for(*first) || !self.heavy_flows.contend() {
+        if self.has_room_for(*first, now) || !self.heavy_flows.contend() {
             return Some(*first);
         }
         // If all waiting flows already have a place inside, one of them may send.
@@ -422,7 +423,8 @@ impl Gate {
     }
 
     /// A flow's turn is over, if it had one. Motes that try to open a flow have nothing that could
-    /// be held, and so no turns: the air is left to them for as long as those would take. Two flows
+    /// be held, and so no turns: the air is left to them for as long as those would take, a second at
+    /// most, for a sender that is held longer times out. Two flows
     /// beside the border router once had it for a minute, between them without a gap, while the
     /// handshakes of most of thirty were lost in it.
     fn leave_air(&mut self, id: FlowId, now: Instant) {

@@ -159,8 +159,8 @@ enum Progress {
     Stored,
     /// It was the last: the image is verified and pending.
     Pending,
-    /// It is the first that differs from the image that is pending, whose place the new one takes:
-    /// the bytes before it are needed again.
+    /// The block differs from the pending image. The new image replaces it, so that its earlier
+    /// blocks must be sent again.
     Lost,
 }
 

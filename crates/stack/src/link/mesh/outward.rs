@@ -309,6 +309,9 @@ impl<'m> Mesh<'m> {
                 return false;
             }
             if meta.class == Class::Own {
+                if is_own_turn && self.next_segment(ip, pull, now) {
+                    return true;
+                }
                 if self.is_entering_turn() {
                     if !self.has_few_ahead() {
                         return false;

@@ -67,12 +67,14 @@ pub(super) fn beginning<'b>([head, tail]: [&[u8]; 2], out: &'b mut [u8; START_LE
     out.get(..len).unwrap_or_default()
 }
 
-/// The acknowledgment number of a segment, if it has one, from the beginning of its packet.
+/// The acknowledgment number of a segment, if it has one, from the beginning of its packet. Of an
+/// RST none: a peer that refuses has no flow.
 pub(super) fn ack_of(start: &[u8]) -> Option<u32> {
     let segment = start.get(HEADER_LEN..)?.first_chunk::<NUMBERS_LEN>()?;
     let [.., a, b, c, d, _, flags] = *segment;
-    let has_ack = tcp::Flags::from_bits(flags.into()).contains(tcp::Flags::ACK);
-    has_ack.then_some(u32::from_be_bytes([a, b, c, d]))
+    let flags = tcp::Flags::from_bits(flags.into());
+    let counts = flags.contains(tcp::Flags::ACK) && !flags.contains(tcp::Flags::RST);
+    counts.then_some(u32::from_be_bytes([a, b, c, d]))
 }
 
 /// Length of the IPv6 header and of TCP's as far as its flags: what a flow is known by, and what

@@ -447,6 +447,10 @@ impl<'m> FlowQueues<'m> {
             used: now,
             lane: QueueShare::NEW,
         };
+        // Should it lose its place, its next segments are to prove it again.
+        for noted in &mut self.handshakes {
+            noted.take_if(|noted| noted.key == key);
+        }
         for stranger in 0..FLOWS_AT {
             let is_meant =
                 |packet: &[u8]| Key::read(packet).is_some_and(|(_, own)| own == Some(key));

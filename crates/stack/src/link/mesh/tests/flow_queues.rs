@@ -449,15 +449,17 @@ fn no_answer_to_a_stranger_makes_a_connection_known() {
         router.leave(&up(1, flags, ack, 0));
         router.offer(1, &down(1, tcp::Flags::SYN, 0));
     }
-    // Without its SYN's number nobody has seen that.
+    // A segment with another number does not prove that its source saw the SYN; a refusal opens
+    // nothing.
     router.offer(1, &answer(1, ACK, 900));
+    router.offer(1, &answer(1, tcp::Flags::RST | ACK, 1));
     router.offer(1, &answer(1, tcp::Flags::SYN, 1));
     assert!(!router.knows_any());
     router.offer(1, &answer(1, ACK, 1));
     assert!(router.knows_any());
     // What waited among the strangers' came along.
     let waiting = router.queues.flows.iter().map(|flow| flow.lane.packets);
-    assert_eq!(waiting.sum::<u16>(), 10);
+    assert_eq!(waiting.sum::<u16>(), 11);
 }
 
 /// A mote that only receives acknowledges more than the SYN; one that only sends has data. Here the
