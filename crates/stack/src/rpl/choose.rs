@@ -5,7 +5,7 @@
 
 use super::candidates::Candidate;
 use super::iid::Iid;
-use super::objective::{INFINITE_RANK, LINK_ETX_MAX, Objective, SWITCH_THRESHOLD};
+use super::objective::{ETX_UNIT, INFINITE_RANK, LINK_ETX_MAX, Objective, SWITCH_THRESHOLD};
 use super::{Dodag, Rpl, SETTLED};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -100,20 +100,20 @@ impl Rpl<'_> {
     /// The present parent, or a candidate that is much cheaper, or a little cheaper for long
     /// enough.
     fn better_of(&mut self, current: (u16, Iid), best: (u16, Iid), now: Instant) -> Iid {
-        let saves = current.0.saturating_sub(best.0);
+        let (mut cost, mut at_once) = (current.0, SWITCH_THRESHOLD);
         // Under load a path's own frames collide, and would on any other one: only what is far
-        // cheaper is worth a move.
+        // cheaper is worth a move at once, and a little counts beside a parent without collisions.
         let parent = self.candidates.find(current.1);
-        if self.is_settled(now) && parent.is_some_and(|parent| parent.is_loaded(now)) {
-            self.better = (current.1, now);
-            return match saves > 2 * SWITCH_THRESHOLD {
-                true => best.1,
-                false => current.1,
-            };
+        if let Some(parent) = parent.filter(|parent| parent.is_loaded(now))
+            && self.is_settled(now)
+        {
+            cost = parent.base.saturating_add(ETX_UNIT);
+            at_once = 2 * SWITCH_THRESHOLD;
         }
-        if saves > SWITCH_THRESHOLD {
+        if current.0.saturating_sub(best.0) > at_once {
             return best.1;
         }
+        let saves = cost.saturating_sub(best.0);
         let (better, since) = self.better;
         if saves < MARGIN || better != best.1 {
             let better = if saves < MARGIN { current.1 } else { best.1 };

@@ -406,6 +406,43 @@ fn a_little_cheaper_is_better_after_a_while() {
     }
 }
 
+/// Under load a candidate is better after a while that costs less than the parent would without a
+/// collision: as one beside the root does for a mote that sends through a relay all the time.
+#[test]
+fn under_load_too_a_cheaper_path_is_taken_after_a_while() {
+    for (saves, seconds, moves) in [(23, 600, false), (24, 18, false), (24, 22, true)] {
+        let mut bench = Bench::new(RplRole::Router);
+        for (from, rank) in [(7, 1_000), (8, 1_100)] {
+            bench.dio(&says(from, rank)).unwrap();
+            bench.acknowledges(from, 30);
+        }
+        for _ in 0..60 {
+            bench.run(Duration::from_secs(1));
+            bench.acknowledges(7, 1);
+        }
+        let load = |bench: &mut Bench, seconds: u32| {
+            for _ in 0..seconds {
+                bench.run(Duration::from_secs(1));
+                bench.acknowledges(7, 6);
+                for _ in 0..6 {
+                    let frame = FrameReport::of(4, true);
+                    bench.rpl.on_sent(iid(7), frame, bench.now);
+                }
+                bench.poll();
+            }
+        };
+        load(&mut bench, 20);
+        assert!(etx(&bench, 7) > 128 + 24, "collisions do not count");
+        offers(&mut bench, 8, 1_000 + 128 - saves);
+        load(&mut bench, seconds);
+        assert_eq!(
+            bench.rpl.parent() == Some(iid(8)),
+            moves,
+            "{saves} {seconds}"
+        );
+    }
+}
+
 /// A rank that is a whole rank higher, or four lower, is multicast at once.
 #[test]
 fn a_rank_that_moves_far_is_told_at_once() {
