@@ -583,8 +583,8 @@ const SOLICITED_PACE: Duration = Duration::from_millis(100);
 /// may be over.
 const REPEAT_US: u32 = 250_000;
 
-/// How many failed requests are followed by the next one after [`REPEAT_US`]. Then the wait doubles,
-/// so that a parent that has gone costs little.
+/// How many failed requests are followed by the next one after [`REPEAT_US`]. Then the wait
+/// doubles, so that a parent that has gone costs little.
 const REPEATS_FAST: u8 = 3;
 
 /// How often [`REPEAT_US`] doubles at most: to 64 s.
