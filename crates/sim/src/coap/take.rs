@@ -554,7 +554,10 @@ mod tests {
     fn a_late_block_of_a_body_before_a_reset_ends_no_other_one() {
         let blocks = |fill: u8, seed| {
             let mut push = Push::new(Mode::QBlock1, (64 * 4, 64), Rng::from_seed([seed, 1]));
-            let block = |_| push.poll(&[fill; 64], Instant::ORIGIN).expect("a block");
+            let block = |_| {
+                push.poll(&[fill; 64 * 4], Instant::ORIGIN)
+                    .expect("a block")
+            };
             (0..4).map(block).collect::<Vec<_>>()
         };
         let (before, present) = (blocks(1, 1), blocks(2, 9));
