@@ -423,10 +423,10 @@ impl Gate {
     }
 
     /// A flow's turn is over, if it had one. Motes that try to open a flow have nothing that could
-    /// be held, and so no turns: the air is left to them for as long as those would take, a second at
-    /// most, for a sender that is held longer times out. Two flows
-    /// beside the border router once had it for a minute, between them without a gap, while the
-    /// handshakes of most of thirty were lost in it.
+    /// be held, and so no turns: the air is left to them for as long as those would take, a second
+    /// at most, for a sender that is held longer times out. Two flows beside the border router once
+    /// had it for a minute, between them without a gap, while the handshakes of most of thirty were
+    /// lost in it.
     fn leave_air(&mut self, id: FlowId, now: Instant) {
         let others = self.heavy_flows.kept_out();
         let took = self.answers.usual(id).filter(|_| others > 0);

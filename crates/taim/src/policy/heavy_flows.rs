@@ -271,8 +271,8 @@ impl HeavyFlows {
         !can_queue && (self.heavy > FEW || self.is_crowd || self.is_unfair || self.keeps_out())
     }
 
-    /// Whether heavy flows keep more than [`FEW`] motes from opening a flow. Motes that reach nobody
-    /// would try for good: they are given [`LEFT_MAX`] steps, and the next ones much later.
+    /// Whether heavy flows keep more than [`FEW`] motes from opening a flow. Motes that reach
+    /// nobody would try for good: they are given [`LEFT_MAX`] steps, and the next ones much later.
     const fn keeps_out(&self) -> bool {
         self.is_patient && self.heavy > 0 && self.shut_out > FEW && self.left > 0
     }
@@ -591,8 +591,9 @@ mod tests {
         }
     }
 
-    /// Motes that are kept from opening a flow are a crowd beside flows that are heavy: for a minute
-    /// of each ten, whoever they are. Beside downloads alone nothing is held, and no minute used up.
+    /// Motes that are kept from opening a flow are a crowd beside flows that are heavy: for a
+    /// minute of each ten, whoever they are. Beside downloads alone nothing is held, and no minute
+    /// used up.
     #[test]
     fn motes_that_try_in_vain_are_a_crowd_for_a_while() {
         let start = Instant::ORIGIN + Duration::from_secs(1_000);

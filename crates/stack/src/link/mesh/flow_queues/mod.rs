@@ -386,8 +386,8 @@ impl<'m> FlowQueues<'m> {
     /// Whether a mote sends such a segment only after a complete handshake: it has data or a FIN,
     /// or it acknowledges more than an earlier segment did. A bare ACK may also be the answer to a
     /// segment that does not fit the handshake (RFC 9293 §3.10.7.4); it then has the same
-    /// acknowledgment number as the SYN-ACK. Where that was seen, the peer's answer proves more. The
-    /// answer to a SYN that the mote sends first proves as much, but many short connections of
+    /// acknowledgment number as the SYN-ACK. Where that was seen, the peer's answer proves more.
+    /// The answer to a SYN that the mote sends first proves as much, but many short connections of
     /// motes, each with the precedence of a new flow, took a sixth from downloads beside them.
     fn proves(&mut self, key: Key, segment: &tcp::Header, has_data: bool) -> bool {
         if segment.flags.contains(tcp::Flags::RST) || !segment.flags.contains(tcp::Flags::ACK) {
