@@ -31,10 +31,12 @@
 //! flows of one segment at a time saw round trips of two lengths, and timed out early. Differs from
 //! both: the air that frames take is counted, and not their bytes.
 
+mod handshakes;
 mod key;
 mod turns;
 
-use self::key::{EACH, Key, Pair, START_LEN, ack_of, beginning, first_of, is_tcps};
+use self::handshakes::Handshakes;
+use self::key::{EACH, Key, Pair, START_LEN, beginning, first_of, is_tcps};
 use self::turns::Until;
 use core::net::Ipv6Addr;
 
@@ -64,8 +66,7 @@ pub struct FlowQueues<'m> {
     strangers_until: Until,
     /// When a packet of a known flow last passed, either way.
     tcp_at: Option<Instant>,
-    /// Unknown flows; the latest entry is the last.
-    handshakes: [Option<Handshake>; HANDSHAKES_MAX],
+    handshakes: Handshakes,
     /// Fingerprints of the address pairs of the last strangers' packets that went into the mesh.
     /// One packet back counts as the answer to each.
     sent: [Option<u32>; SENT_MAX],
@@ -99,22 +100,6 @@ pub struct FlowCounters {
     pub dropped: u32,
     /// Packets that found no room, because their own queue was the longest and had none to give.
     pub refused: u32,
-}
-
-/// A flow that is not known yet, as far as its mote has shown it.
-#[derive(Clone, Copy, Debug)]
-struct Handshake {
-    key: Key,
-    shown: Shown,
-}
-
-/// The number that a mote has sent in an unknown flow.
-#[derive(Clone, Copy, Debug)]
-enum Shown {
-    /// Of its SYN-ACK: the number by which its peer acknowledges that.
-    Syn { answer: u32 },
-    /// Of a segment whose SYN was not seen: its acknowledgment number.
-    Ack(u32),
 }
 
 /// A queue for packets of flows that have proven nothing.
@@ -213,7 +198,7 @@ impl<'m> FlowQueues<'m> {
             serving: None,
             strangers_until: Until::NEW,
             tcp_at: None,
-            handshakes: [None; HANDSHAKES_MAX],
+            handshakes: Handshakes::NEW,
             sent: [None; SENT_MAX],
             wakes_at: None,
             is_own_turn: false,
@@ -370,7 +355,7 @@ impl<'m> FlowQueues<'m> {
             let ports = u32::from(read.dst_port) << 16 | u32::from(read.src_port);
             let key = Key { pair, ports };
             let is_known = self.find(&key).is_some();
-            if is_known || self.proves(key, &read, !payload.is_empty()) {
+            if is_known || (self.handshakes).is_proven_by(key, &read, !payload.is_empty()) {
                 self.tcp_at = Some(now);
                 return self.prove(key, now);
             }
@@ -381,51 +366,6 @@ impl<'m> FlowQueues<'m> {
             let key = self.stranger_of(&pair.src, is_tcp);
             self.charge(key, air.saturating_mul(ANSWER_WEIGHT), hops, now);
         }
-    }
-
-    /// Whether a mote sends such a segment only after a complete handshake: it has data or a FIN,
-    /// or it acknowledges more than an earlier segment did. A bare ACK may also be the answer to a
-    /// segment that does not fit the handshake (RFC 9293 §3.10.7.4); it then has the same
-    /// acknowledgment number as the SYN-ACK. Where that was seen, the peer's answer proves more.
-    /// The answer to a SYN that the mote sends first proves as much, but many short connections of
-    /// motes, each with the precedence of a new flow, took a sixth from downloads beside them.
-    fn proves(&mut self, key: Key, segment: &tcp::Header, has_data: bool) -> bool {
-        if segment.flags.contains(tcp::Flags::RST) || !segment.flags.contains(tcp::Flags::ACK) {
-            return false;
-        }
-        let is_syn = segment.flags.contains(tcp::Flags::SYN);
-        if !is_syn && (has_data || segment.flags.contains(tcp::Flags::FIN)) {
-            return true;
-        }
-        let shown = match is_syn {
-            true => Shown::Syn {
-                answer: segment.seq.wrapping_add(1),
-            },
-            false => Shown::Ack(segment.ack),
-        };
-        let mut noted = self.handshakes.iter_mut().flatten();
-        match noted.find(|noted| noted.key == key) {
-            Some(noted) if is_syn => noted.shown = shown,
-            Some(noted) => {
-                return matches!(noted.shown, Shown::Ack(ack) if ack != segment.ack);
-            }
-            None => {
-                self.handshakes.rotate_left(1);
-                let [.., last] = &mut self.handshakes;
-                *last = Some(Handshake { key, shown });
-            }
-        }
-        false
-    }
-
-    /// Whether a segment into the mesh, which begins so, acknowledges the SYN of its mote.
-    fn answers_syn(&self, key: &Key, start: &[u8]) -> bool {
-        let mut noted = self.handshakes.iter().flatten();
-        let (Some(noted), Some(ack)) = (noted.find(|noted| noted.key == *key), ack_of(start))
-        else {
-            return false;
-        };
-        matches!(noted.shown, Shown::Syn { answer } if answer == ack)
     }
 
     /// Gives a flow its own queue: a free one, or else that of the flow without waiting packets
@@ -447,9 +387,7 @@ impl<'m> FlowQueues<'m> {
             lane: QueueShare::NEW,
         };
         // Should it lose its place, its next segments are to prove it again.
-        for noted in &mut self.handshakes {
-            noted.take_if(|noted| noted.key == key);
-        }
+        self.handshakes.forget(&key);
         for stranger in 0..FLOWS_AT {
             let is_meant =
                 |packet: &[u8]| Key::read(packet).is_some_and(|(_, own)| own == Some(key));
@@ -473,7 +411,7 @@ impl<'m> FlowQueues<'m> {
         let Some((pair, key)) = Key::read(start) else {
             return 0;
         };
-        if let Some(key) = key.filter(|key| self.answers_syn(key, start)) {
+        if let Some(key) = key.filter(|key| self.handshakes.is_answered_by(key, start)) {
             self.prove(key, now);
         }
         if let Some(place) = key.and_then(|key| self.find(&key)) {
@@ -601,10 +539,6 @@ const FLOWS_AT: u8 = STRANGERS as u8;
 
 /// Packets whose answers are awaited: more than the mesh carries in a few round trips.
 const SENT_MAX: usize = 32;
-
-/// The number of handshakes that are tracked at the same time. A flow beyond that number becomes
-/// known after two more acknowledgments.
-const HANDSHAKES_MAX: usize = 16;
 
 /// How long a queue is kept for a source that sends nothing.
 const KEPT_FOR: Duration = Duration::from_secs(4);
