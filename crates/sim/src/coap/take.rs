@@ -7,8 +7,8 @@
 //! §4.5), and only a first block that is none begins a body.
 //!
 //! Memory: blocks of Q-Block1 that came ahead of a missing one wait here, for two sets at most. The
-//! last [`PAST_MAX`] bodies are remembered by their names and first blocks, the last
-//! [`ANSWERED_MAX`] messages of Block1 by their hashes and answers: a lab has room for that, a
+//! last `PAST_MAX` bodies are remembered by their names and first blocks, the last
+//! `ANSWERED_MAX` messages of Block1 by their hashes and answers: a lab has room for that, a
 //! device would keep those of the last minutes alone.
 
 use std::collections::{BTreeMap, VecDeque};
