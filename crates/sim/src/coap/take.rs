@@ -52,7 +52,7 @@ struct Body {
     was_lost: bool,
 }
 
-/// Whose body it is, and its Request-Tag; none where Block1 comes without.
+/// The client that sends a body, and the Request-Tag, which Block1 may come without.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Name(Remote, Option<Vec<u8>>);
 
@@ -522,7 +522,8 @@ mod tests {
         }
     }
 
-    /// Two clients' bodies of one tag, and one whose first block differs, are three bodies.
+    /// Two clients may draw the same tag, and one client may draw a tag again: a body is told from
+    /// others by its client, tag and first block together.
     #[test]
     fn a_tag_names_a_body_of_its_client_and_its_first_block() {
         let mut push = Push::new(Mode::QBlock1, (64, 64), Rng::from_seed([1, 1]));

@@ -108,8 +108,8 @@ pub(super) fn apply(
     }
     if keys.rotate_s > 0.0 && keys.rotate_s < ROTATES_AFTER_MIN_S {
         return Err(ScenarioError::new(format!(
-            "security.rotate_s is {}, but must be 0 or at least {ROTATES_AFTER_MIN_S}: motes that \
-             have an earlier key are told of the next one once a second at most",
+            "security.rotate_s is {}, but must be 0 or at least {ROTATES_AFTER_MIN_S}: a mote \
+             learns of the next key at most once a second",
             keys.rotate_s
         )));
     }

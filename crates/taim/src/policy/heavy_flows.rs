@@ -262,10 +262,11 @@ impl HeavyFlows {
         }
     }
 
-    /// Whether there are more heavy flows than can share the air by themselves: more than two, or
-    /// two of which one has starved for [`STARVING_MIN`] steps. Flows into the mesh alone do not
-    /// contend where the classification is `patient`: the border router's queues share the air
-    /// among them. A flow out of the mesh that starves seems light, and still counts.
+    /// Whether there are more heavy flows than can share the air by themselves: more than two, two
+    /// of which one has starved for [`STARVING_MIN`] steps, or any beside which motes try in vain
+    /// to connect. Flows into the mesh alone do not contend where the classification is `patient`:
+    /// the border router's queues share the air among them. A flow out of the mesh that starves
+    /// seems light, and still counts.
     pub(crate) const fn contend(&self) -> bool {
         let can_queue = self.is_patient && self.heavy_up == 0 && !self.is_up_starved;
         !can_queue && (self.heavy > FEW || self.is_crowd || self.is_unfair || self.keeps_out())

@@ -305,7 +305,7 @@ fn messages_name_both_ways_to_have_a_key() {
     );
 }
 
-/// Keys that follow one another faster than motes are told of them leave the motes behind.
+/// A mote learns of the next key at most once a second: faster rotation leaves motes behind.
 #[test]
 fn a_key_that_rotates_too_fast_is_refused() {
     let with = |rotate_s: &str| {
