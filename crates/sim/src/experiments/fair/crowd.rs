@@ -49,12 +49,14 @@ pub enum Place {
     Hidden(u16),
     /// Anywhere on a floor that the seed makes, four hops deep at the least.
     Floor(u16),
+    /// On the same floor, in a mesh that RPL forms.
+    FloorByRpl(u16),
 }
 
-use Place::{Floor, Hidden, Star};
+use Place::{Floor, FloorByRpl, Hidden, Star};
 
 /// Every place, with its name.
-const PLACES: [(&str, Place); 7] = [
+const PLACES: [(&str, Place); 8] = [
     ("one", Star(1)),
     ("two", Star(2)),
     ("star", Star(10)),
@@ -62,6 +64,7 @@ const PLACES: [(&str, Place); 7] = [
     ("hidden 3", Hidden(3)),
     ("hidden 4", Hidden(4)),
     ("floor", Floor(30)),
+    ("floor by RPL", FloorByRpl(30)),
 ];
 
 const RADIOS: [&str; 3] = ["hamilton", "nrf52840", "telosb"];
@@ -79,24 +82,32 @@ struct Crowd {
 impl Place {
     /// Whether it is measured with this radio: `TelosB`'s air is asked of a floor alone.
     fn has(self, radio: &str) -> bool {
-        radio != RADIOS[2] || matches!(self, Floor(_))
+        radio != RADIOS[2] || matches!(self, Floor(_) | FloorByRpl(_))
     }
 
     /// How many motes are there.
     pub const fn motes(self) -> u16 {
         match self {
-            Star(motes) | Hidden(motes) | Floor(motes) => motes,
+            Star(motes) | Hidden(motes) | Floor(motes) | FloorByRpl(motes) => motes,
         }
     }
 
-    /// The network there, its routes given and all else as where nothing is set.
+    /// How its motes find their routes.
+    const fn joining(self) -> &'static str {
+        match self {
+            FloorByRpl(_) => "rpl",
+            _ => "static",
+        }
+    }
+
+    /// The network there; besides its routes all is as where nothing is set.
     ///
     /// # Errors
     /// [`Failure::Topology`]: there is no such radio, or no such floor was found.
     pub fn network(self, radio: &str, seed: u64) -> Result<NetworkOptions, Failure> {
         let document = Document::new()
             .with("radio.profile", radio)
-            .with("topology.joining", "static");
+            .with("topology.joining", self.joining());
         let scenario = self.on(document, seed).scenario();
         let scenario = scenario.map_err(|error| Failure::Topology(error.to_string()))?;
         Ok(NetworkOptions {
@@ -129,7 +140,7 @@ impl Place {
                 document.with("topology.links", list(links.map(link)))
             }
             // Lossless: seeds of experiments are small.
-            Floor(motes) => document
+            Floor(motes) | FloorByRpl(motes) => document
                 .with("topology.floor", i64::from(motes))
                 .with("seed", seed.wrapping_add(super::FLOOR_SEEDS) as i64),
         }
@@ -242,7 +253,7 @@ fn must(place: Place, radio: &str) -> Option<(f64, Option<f64>)> {
     let by_radio: &[(f64, Option<f64>)] = match place {
         Star(_) => &[(70.0, Some(80.0)), (95.0, Some(105.0))],
         Hidden(2) => &[(45.0, Some(60.0)), (60.0, Some(78.0))],
-        Floor(_) => &[(30.0, Some(39.0)), (44.0, Some(48.0)), (50.0, None)],
+        Floor(_) | FloorByRpl(_) => &[(30.0, Some(39.0)), (44.0, Some(48.0)), (50.0, None)],
         Hidden(_) => &[],
     };
     let rank = RADIOS.iter().position(|known| *known == radio)?;
