@@ -167,8 +167,9 @@ impl Flow {
         let stream = &mut self.streams[direction as usize];
         let mut news = stream.on_data(segment, now);
         stream.note_fin(segment);
-        if self.is_full(segment) {
-            news.full = 1 + u8::from(news.is_retransmission);
+        match self.is_full(segment) {
+            true => news.full = 1 + u8::from(news.is_retransmission),
+            false => news.is_short = news.new_bytes > 0 && self.mss().is_some(),
         }
         if direction == Direction::Up && news.new_bytes > 0 {
             self.ends_short = self.mss().is_some_and(|mss| segment.payload_len * 2 < mss);
@@ -238,6 +239,13 @@ impl Flow {
         let most = |opening: Duration| opening.saturating_mul(2).max(ANSWER_MAX);
         self.opening_timeout()
             .is_some_and(|opening| took > most(opening))
+    }
+
+    /// Whether the mote had nothing to send for a while before data that came `took` after an
+    /// acknowledgment, as far as one such time can tell.
+    pub(crate) fn ran_dry(&self, took: Duration) -> bool {
+        self.opening_timeout()
+            .is_some_and(|opening| took > opening.saturating_mul(2))
     }
 
     /// Samples the mesh by data that came `took` after an acknowledgment. A mote whose window is

@@ -25,6 +25,8 @@ pub(crate) struct SegmentEffect {
     /// The full segments that it stands for: none, one, or two if its bytes are sent again, for a
     /// starving sender sends nothing else.
     pub(crate) full: u8,
+    /// Whether it brings new bytes and is not full, so that its sender has no more for now.
+    pub(crate) is_short: bool,
     /// How long after an acknowledgment went into the mesh these new bytes of the mote came, which
     /// are the first since then; none where they are sent again.
     pub(crate) took: Option<Duration>,

@@ -264,8 +264,13 @@ impl Gate {
         let Some(took) = news.took.filter(|_| self.heavy_flows.contend()) else {
             return;
         };
-        let is_own = flow.is_own_time(took) && !self.heavy_flows.streams(id);
-        self.share(id).note_answer(is_own);
+        let is_own_time = flow.is_own_time(took);
+        let is_own = is_own_time && !self.heavy_flows.streams(id);
+        let share = self.share(id);
+        share.note_answer(is_own);
+        if news.new_bytes > 0 && !news.is_retransmission {
+            share.note_dry(flow.ran_dry(took));
+        }
         let is_active = |place: usize| {
             let is_heard = |share: &Share| share.is_heard(now);
             self.heavy_flows.is_heavy_at(place) && self.shares.get(place).is_some_and(is_heard)
@@ -278,7 +283,8 @@ impl Gate {
     /// Whether the flow needs no place inside. A window that is set counts all flows.
     fn is_silent(&self, id: FlowId) -> bool {
         let has_own_time = || self.shares.get(id.index()).is_some_and(Share::has_own_time);
-        let sends_by_itself = || !self.heavy_flows.streams(id) && has_own_time();
+        let runs_dry = || self.shares.get(id.index()).is_some_and(Share::runs_dry);
+        let sends_by_itself = || !self.heavy_flows.streams(id) && has_own_time() || runs_dry();
         self.is_adaptive && (self.heavy_flows.is_silent(id) || sends_by_itself())
     }
 

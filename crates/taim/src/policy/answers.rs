@@ -117,11 +117,13 @@ impl Answers {
         };
         let sample = asked.and_then(|asked| owed.sample(now.since(asked)));
         let left = owed.bytes.saturating_sub(news.new_bytes);
-        // Less than a segment is not worth waiting for: its sender may have no more.
-        owed.bytes = if left < segment.payload_len || segment.payload_len == 0 {
-            0
-        } else {
-            left
+        // Less than a segment is not worth waiting for: its sender may have no more. One that sends
+        // a segment which is not full has no more. Eight motes with messages of 1,500 bytes, the
+        // last part of which waits for the acknowledgment of the others (Nagle), once had a third
+        // of them through: each turn lasted until the rest of a full answer was overdue.
+        owed.bytes = match left < segment.payload_len || segment.payload_len == 0 || news.is_short {
+            true => 0,
+            false => left,
         };
         let is_even = owed.bytes == 0;
         if let Some(sample) = sample.filter(|_| contend) {
@@ -217,18 +219,25 @@ mod tests {
         };
         let news = SegmentEffect {
             new_bytes: if is_new { len } else { 0 },
+            is_short: is_new && len < FULL,
             is_retransmission: !is_new,
             ..SegmentEffect::default()
         };
         answers.note(id, &segment, &news, (true, at(ms)))
     }
 
-    /// One acknowledgment of two segments brings two.
+    /// Bytes of a full segment.
+    const FULL: u32 = 300;
+
+    /// One acknowledgment of two segments brings two, or what the mote has: a segment that is not
+    /// full is its last.
     #[test]
     fn a_flow_owes_as_much_as_was_acknowledged() {
         for (bytes, lens, even) in [
             (800, &[400, 400][..], &[false, true][..]),
             (800, &[400, 300], &[false, true]),
+            (800, &[299], &[true]),
+            (1_200, &[400, 299], &[false, true]),
             (400, &[400], &[true]),
             (0, &[400], &[true]),
             (800, &[0], &[true]),
