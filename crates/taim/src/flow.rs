@@ -9,6 +9,7 @@
 mod effect;
 mod held;
 mod number;
+mod pauses;
 
 use std::collections::VecDeque;
 
@@ -45,6 +46,10 @@ pub(crate) struct Flow {
     pub(crate) opened_in: Option<Duration>,
     /// Whether the mote's last new bytes came in less than half a segment: it had no more then.
     ends_short: bool,
+    /// Whether the mote's last new bytes came in a full segment, and whether in one that was not,
+    /// behind a full one: the end of a message.
+    was_full: bool,
+    was_tail: bool,
     /// Whether the flow's end was a reset by the mote.
     is_refused: bool,
     /// The mote's latest acknowledgment number.
@@ -108,6 +113,8 @@ impl Flow {
             is_over: false,
             opened_in: None,
             ends_short: false,
+            was_full: false,
+            was_tail: false,
             streams: Default::default(),
             lanes: Default::default(),
             mesh: Rtt::default(),
@@ -155,6 +162,7 @@ impl Flow {
             // A mote may begin anew from the same port.
             self.streams[direction.back() as usize].mss = Some(mss);
             (self.opened_in, self.ends_short, self.invited) = (None, false, None);
+            (self.was_full, self.was_tail) = (false, false);
         }
         self.moved = now;
         if !self.is_refused || direction == Direction::Up {
@@ -163,6 +171,7 @@ impl Flow {
         if direction == Direction::Up {
             self.mote_ack = segment.ack.or(self.mote_ack);
         }
+        let was_tail = self.was_tail;
         let is_unasked = direction == Direction::Up && self.has_no_more();
         let stream = &mut self.streams[direction as usize];
         let mut news = stream.on_data(segment, now);
@@ -173,6 +182,8 @@ impl Flow {
         }
         if direction == Direction::Up && news.new_bytes > 0 {
             self.ends_short = self.mss().is_some_and(|mss| segment.payload_len * 2 < mss);
+            self.was_tail = news.is_short && self.was_full;
+            self.was_full = news.full > 0;
         }
         news.streamed = self.streamed(segment, &news);
         if news.new_bytes > 0 && !news.is_retransmission {
@@ -201,6 +212,7 @@ impl Flow {
             // A retransmission may have been sent before the ACK arrived (Karn).
             let invited = self.invited.take().filter(|_| !news.is_retransmission);
             news.took = invited.map(|invited| now.since(invited));
+            news.ran_dry = was_tail && news.took.is_some_and(|took| self.is_pause(took));
             let is_answer = |took: &Duration| !is_unasked || *took <= self.answer_max();
             if let Some(took) = news.took.filter(is_answer) {
                 self.note_answer(took);
@@ -213,39 +225,6 @@ impl Flow {
             self.meter.add(u64::from(news.new_bytes), now);
         }
         news
-    }
-
-    /// Whether the mote had nothing more to send: its last bytes came in less than half a segment,
-    /// and all are acknowledged. What comes later is no answer to the acknowledgment. Readings
-    /// each few seconds once made the mesh seem as slow as that, and so their flows never rested.
-    fn has_no_more(&self) -> bool {
-        self.ends_short && !self.awaits_ack()
-    }
-
-    /// How long the mesh takes at most for an answer, as far as is known.
-    fn answer_max(&self) -> Duration {
-        let opening = || self.opening_timeout();
-        self.mesh.timeout().or_else(opening).unwrap_or(ANSWER_MAX)
-    }
-
-    /// The timeout by the round trip through the mesh that opened the flow, where that is known.
-    fn opening_timeout(&self) -> Option<Duration> {
-        self.opened_in.and_then(|took| Rtt::of(took).timeout())
-    }
-
-    /// Whether data that came `took` after an acknowledgment are no answer to it: the mesh took far
-    /// less when the flow was opened. Of a flow whose opening was not seen nothing is known.
-    pub(crate) fn is_own_time(&self, took: Duration) -> bool {
-        let most = |opening: Duration| opening.saturating_mul(2).max(ANSWER_MAX);
-        self.opening_timeout()
-            .is_some_and(|opening| took > most(opening))
-    }
-
-    /// Whether the mote had nothing to send for a while before data that came `took` after an
-    /// acknowledgment, as far as one such time can tell.
-    pub(crate) fn ran_dry(&self, took: Duration) -> bool {
-        self.opening_timeout()
-            .is_some_and(|opening| took > opening.saturating_mul(2))
     }
 
     /// Samples the mesh by data that came `took` after an acknowledgment. A mote whose window is

@@ -17,7 +17,8 @@
 //! inside for long and keep all others out, though it leaves them the air. It is recognised by its
 //! answers, which take far longer than those of the quickest flow, or than the mesh took when the
 //! flow was opened, and needs no place inside: it is let in as soon as no flow that waits was
-//! served less. A packet waits for at most a minute. While the number of flows inside is below one
+//! served less. Nor does a flow need one whose mote has sent the end of a message, or runs out of
+//! data again and again. A packet waits for at most a minute. While the number of flows inside is below one
 //! and a half times the window, it also waits no longer than its sender's timeout, estimated from
 //! the round trips so far. A sender that sends again at fixed times, whatever the round trips, is
 //! recognised by them, and its packets wait no longer than it does. Source: Motet's own.
@@ -264,12 +265,11 @@ impl Gate {
         let Some(took) = news.took.filter(|_| self.heavy_flows.contend()) else {
             return;
         };
-        let is_own_time = flow.is_own_time(took);
-        let is_own = is_own_time && !self.heavy_flows.streams(id);
+        let is_own = flow.is_own_time(took) && !self.heavy_flows.streams(id);
         let share = self.share(id);
         share.note_answer(is_own);
         if news.new_bytes > 0 && !news.is_retransmission {
-            share.note_dry(flow.ran_dry(took));
+            share.note_dry(news.ran_dry);
         }
         let is_active = |place: usize| {
             let is_heard = |share: &Share| share.is_heard(now);
@@ -314,9 +314,11 @@ impl Gate {
         if is_news || repair.is_some() {
             self.leave(id);
             self.answers.ask(id, repair.unwrap_or(flow.invites), now);
-            if self.is_silent(id) {
+            if self.is_silent(id) || flow.has_sent_all() {
                 return;
             }
+            let usual = self.answers.usual(id);
+            self.share(id).nudged = usual.map(|usual| now + usual + usual);
             let patience = self.answers.patience(id);
             let until = now + patience.or(flow.mesh.timeout()).unwrap_or(FIRST_MAX);
             self.share(id).until = Some(until);
@@ -378,6 +380,7 @@ impl Gate {
             self.entering = self
                 .due(now)
                 .or_else(|| self.turn(now))
+                .or_else(|| self.nudge(now))
                 .or_else(|| self.urgent(now));
         }
         self.entering
@@ -389,6 +392,8 @@ impl Gate {
         let urgent = self.urgent.first().map(|(at, _)| *at);
         let leaves = self.inside.first().map(|(at, _)| *at);
         let urgent = urgent.filter(|_| !self.is_overfull());
+        let nudge = self.nudges().map(|(at, _)| at).min();
+        let leaves = earliest(leaves, nudge);
         let looks = earliest(self.heavy_flows.looks_at(), self.quiet_until);
         earliest(earliest(due, urgent), earliest(leaves, looks))
     }
@@ -426,6 +431,23 @@ impl Gate {
         let has_place = |id: &FlowId| self.shares[id.index()].until.is_some();
         let all_have = self.waiting.iter().all(|(_, _, id)| has_place(id));
         all_have.then_some(*first)
+    }
+
+    /// A flow inside that has not answered for longer than usual, while another of its packets
+    /// waits: a mote with less than a segment to send may wait for that (Nagle's algorithm, RFC
+    /// 9293 §3.7.4).
+    fn nudge(&self, now: Instant) -> Option<FlowId> {
+        let nudges = self.nudges();
+        nudges.filter(|(at, _)| *at <= now).map(|(_, id)| id).next()
+    }
+
+    /// When those are due.
+    fn nudges(&self) -> impl Iterator<Item = (Instant, FlowId)> {
+        self.inside.iter().filter_map(|(_, id)| {
+            let share = self.shares.get(id.index())?;
+            share.place?;
+            Some((share.nudged?, *id))
+        })
     }
 
     /// A flow's turn is over, if it had one. Motes that try to open a flow have nothing that could
@@ -629,6 +651,59 @@ mod tests {
         let segment = up(seq, 400);
         let news = flow.on_segment(&segment, at);
         gate.on_segment(FlowId::at(0), flow, &segment, &news, at);
+    }
+
+    /// A mote with less than a segment left waits until all is acknowledged. The acknowledgment that
+    /// it lacked was held behind the one let in, until its flow's turn had passed in vain.
+    #[test]
+    fn a_flow_that_does_not_answer_gets_the_next_acknowledgment_before_the_others() {
+        let ms = Duration::from_millis;
+        let (mut gate, id, mut flow, now) = gate();
+        flow.invites = 400;
+        gate.on_pass(id, &flow, true, now);
+        assert_eq!(gate.nudge(now + ms(200)), None, "nothing of it waits");
+        let ack = Segment {
+            direction: Direction::Down,
+            ..up(0, 0)
+        };
+        flow.hold(PacketId(1), &ack, now);
+        gate.on_held(id, &flow, now);
+        assert_eq!(gate.nudge(now + ms(99)), None);
+        assert_eq!(gate.nudge(now + ms(100)), Some(id), "twice its usual time");
+        assert_eq!(gate.nudges().next(), Some((now + ms(100), id)));
+        assert!(gate.next_deadline() <= Some(now + ms(100)));
+    }
+
+    /// A mote that has sent the end of a message has nothing to answer with. One that sends in
+    /// segments of that length alone may have more.
+    #[test]
+    fn the_acknowledgment_of_a_message_takes_no_place() {
+        for (lens, inside) in [([400, 400], 1), ([400, 100], 0), ([100, 100], 1)] {
+            let (mut gate, id, mut flow, now) = gate();
+            let of = |direction, seq, ack, payload_len| Segment {
+                direction,
+                ack: Some(ack),
+                ..up(seq, payload_len)
+            };
+            for direction in [Direction::Up, Direction::Down] {
+                let syn = Segment {
+                    flags: Flags::SYN,
+                    mss: Some(400),
+                    ..of(direction, 0, 0, 0)
+                };
+                flow.on_segment(&syn, now);
+            }
+            let mut end = 1;
+            for len in lens {
+                flow.on_segment(&of(Direction::Up, end, 1, len), now);
+                end += len;
+            }
+            let ack = of(Direction::Down, 1, end, 0);
+            flow.on_segment(&ack, now);
+            flow.on_pass(Direction::Down, Passing::of(&ack), now);
+            gate.on_pass(id, &flow, true, now);
+            assert_eq!(gate.inside(), inside, "{lens:?}");
+        }
     }
 
     /// The second of two segments that an acknowledgment triggers comes soon after the first, or

@@ -52,17 +52,10 @@ impl Answers {
         owed.asked.get_or_insert(now);
     }
 
-    /// How long the flow may take from now on; none before any flow has answered. Far more than the
-    /// quickest flow takes is never worth waiting for: while a crowd begins, answers come after
-    /// seconds, and flows that had lost all that they sent once kept the others out half of the
-    /// first minute.
+    /// How long the flow may take from now on; none before any flow has answered.
     pub(super) fn patience(&mut self, id: FlowId) -> Option<Duration> {
-        let own = patience(&self.owed(id).took).or_else(|| patience(&self.all))?;
-        let most = self.quickest.map(|quickest| {
-            let span = quickest.saturating_mul(QUICKEST_TIMES_MAX);
-            span + VARIATION_MIN
-        });
-        Some(most.map_or(own, |most| own.min(most)))
+        let own = patience(&self.owed(id).took);
+        own.or_else(|| patience(&self.all))
     }
 
     /// Whether an answer came late: it took far longer than those of the quickest flow, of all
@@ -176,11 +169,6 @@ fn patience(took: &Rtt) -> Option<Duration> {
 /// How often flows are compared.
 const COMPARES_EVERY: Duration = Duration::from_secs(1);
 
-/// How many times as long as the quickest flow an answer may take: a flow of twelve hops has so
-/// many times the way of one of three. Twice as long is late. Found on floors whose seeds no
-/// experiment uses.
-const QUICKEST_TIMES_MAX: u64 = 4;
-
 /// How long an answer may take before any has been measured.
 pub(super) const FIRST_MAX: Duration = Duration::from_secs(2);
 
@@ -282,34 +270,6 @@ mod tests {
             assert!(!is_late(&mut answers, late), "{counts:?}");
             assert!(is_late(&mut answers, late + 1), "{counts:?}");
         }
-    }
-
-    /// A flow whose answers took three seconds once kept the others out for as long, though the
-    /// quickest answered within 50 ms.
-    #[test]
-    fn no_flow_keeps_the_others_out_for_far_longer_than_the_quickest_takes() {
-        let mut answers = Answers::default();
-        came(&mut answers, OTHER, 1, true, 0);
-        for round in 0..20 {
-            for (id, took) in [(FLOW, 3_000), (OTHER, 50)] {
-                let asked = 2_000 + 5_000 * round;
-                answers.ask(id, 400, at(asked));
-                came(&mut answers, id, 400, true, asked + took);
-            }
-        }
-        let ms = Duration::from_millis;
-        assert!(answers.patience(FLOW) >= Some(ms(3_000)));
-        // Flows are compared: the quickest is known from then on.
-        for (counts, most) in [(OTHER, Some(ms(4 * 50 + 200))), (FLOW, None)] {
-            let second = if counts == OTHER { 200 } else { 202 };
-            answers.is_late(ms(0), |place| place == counts.index(), at(1_000 * second));
-            let patience = answers.patience(FLOW);
-            match most {
-                Some(most) => assert_eq!(patience, Some(most)),
-                None => assert!(patience >= Some(ms(3_000)), "it is the quickest itself"),
-            }
-        }
-        assert_eq!(answers.patience(OTHER), Some(ms(250)));
     }
 
     /// An answer that never came once took seconds from all flows.

@@ -22,6 +22,8 @@ pub(super) struct Share {
     pub(super) place: Option<WaitingFlow>,
     /// Until when it counts as inside.
     pub(super) until: Option<Instant>,
+    /// When another packet of it goes if it has not answered by then.
+    pub(super) nudged: Option<Instant>,
     /// How often in a row it was inside and did not answer in time, and whether its mote has sent
     /// bytes again since its last answer.
     pub(super) late: u8,
@@ -86,8 +88,9 @@ impl Share {
         };
     }
 
-    /// New data came behind an acknowledgment; `ran_dry`: long behind it, so that the mote had
-    /// nothing to send before.
+    /// New data came behind an acknowledgment; `ran_dry`: see [`SegmentEffect::ran_dry`].
+    ///
+    /// [`SegmentEffect::ran_dry`]: crate::flow::SegmentEffect::ran_dry
     pub(super) fn note_dry(&mut self, ran_dry: bool) {
         self.dry = match ran_dry {
             true => (self.dry + DRY_WEIGHT).min(DRY_MAX),
@@ -100,7 +103,7 @@ impl Share {
     /// an answer was overdue: eight motes with 1,500 bytes each two seconds had a third of them
     /// through, and a bulk flow beside them a seventeenth of what it has.
     pub(super) fn runs_dry(&self) -> bool {
-        self.dry >= DRY_WEIGHT
+        self.dry >= DRY_MIN
     }
 
     /// Whether the flow sends at times of its own, as one with readings does: nothing that is let
@@ -182,12 +185,12 @@ const ACTIVE: Duration = Duration::from_secs(60);
 const OWN_MIN: u8 = 2;
 const OWN_MAX: u8 = 4;
 
-/// For how many prompt answers it is remembered that a mote ran dry, and for how many at most:
-/// messages of up to half as many segments are soon known by it. Beside bulk flows, which answer late where
-/// much is lost, three hold as long as the messages of a busy mote. Found on stars and floors whose
-/// seeds no experiment uses.
+/// For how many prompt answers it is remembered that a mote ran dry, for how many at most, and how
+/// many of these must be left: messages of up to sixteen segments are known by it. Found on stars
+/// and floors whose seeds no experiment uses.
 const DRY_WEIGHT: u8 = 16;
 const DRY_MAX: u8 = 48;
+const DRY_MIN: u8 = 8;
 
 /// How many gaps in a row must be alike to be neither chance nor a probe before a timeout.
 const ALIKE_MIN: u8 = 3;
