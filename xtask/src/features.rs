@@ -62,7 +62,7 @@ const NODES_WITHOUT_PLAIN_RPL: &str = "border,cable,channels,cit,copies,cubic,en
     mesh,offload,pace,relay,root,rpl,serial,tcp,tcphc";
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 70] = [
+pub(crate) const SETS: [(&str, &str); 74] = [
     ("mesh", "what a radio's driver needs"),
     ("inbox,mesh", "datagrams by radio"),
     ("mesh,relay", "the same, passing on what others send"),
@@ -94,7 +94,14 @@ pub(crate) const SETS: [(&str, &str); 70] = [
     ("inbox,tcp", "`motet-embassy` without a link"),
     ("mesh,tcp", "the minimal node"),
     ("inbox,mesh,tcp", "the smallest `motet-embassy` of a mesh"),
-    ("mesh,tcp-small", "a sensor with the smallest TCP"),
+    (
+        "mesh,tcp-small",
+        "a sensor with the smallest TCP, which opens its connections itself",
+    ),
+    ("listen,mesh", "a sensor to which others connect, too"),
+    ("mesh,prediction", "a sensor that sends much"),
+    ("mesh,slices", "a sensor that sends its own data in place"),
+    ("mesh,slices,tcp", "the minimal node that does"),
     ("mesh,sack", "a sensor with SACK beside it"),
     ("mesh,recovery", "a sensor with all of loss recovery"),
     ("mesh,timestamps", "a sensor with timestamps"),

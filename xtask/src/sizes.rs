@@ -64,8 +64,8 @@ struct Sizes {
     half_open_bytes: u32,
     /// Code and constants that TCP adds to a node, every call and feature of it included.
     tcp_text_bytes: u32,
-    /// The same without what TCP's features add: SACK, recovery by time, timestamps, ECN, SYN
-    /// cookies. None in a snapshot of before.
+    /// The same without what TCP's features add: SACK, recovery by time, timestamps, ECN, passive
+    /// opens, SYN cookies, header prediction. None in a snapshot of before.
     #[serde(default)]
     tcp_small_text_bytes: Option<u32>,
     /// Code and constants that RPL adds to a router without TCP: compressed routing headers belong

@@ -9,6 +9,7 @@
 //! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
 
 use super::SegmentDrop;
+use super::config::HAS_PREDICTION;
 use super::connection::Connection;
 use super::facts::Facts;
 #[cfg(feature = "linux-acks")]
@@ -33,7 +34,7 @@ impl Connection<'_> {
         match self.state() {
             State::Closed | State::Listen => Err(SegmentDrop::NoConnection),
             State::SynSent => self.arrive_in_syn_sent(seg).map(|()| false),
-            _ if self.config.header_prediction && self.is_predicted(seg) => {
+            _ if HAS_PREDICTION && self.config.header_prediction && self.is_predicted(seg) => {
                 self.take_predicted(seg);
                 Ok(true)
             }
