@@ -131,6 +131,15 @@ pub(crate) fn build_with_security(workspace: &Workspace) -> Result<Vec<String>> 
     )
 }
 
+/// Builds [`SECURITY_COST`] with keys that follow one another, too; gives the lines that can panic.
+pub(crate) fn build_with_rotation(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(
+        workspace,
+        SECURITY_COST,
+        ["rotation", "rotation,trap-panics"],
+    )
+}
+
 /// Builds [`SLEEPY_COST`] always on.
 pub(crate) fn build_without_sleepy(workspace: &Workspace) -> Result<()> {
     let (good, output) = build(workspace, &router(SLEEPY_COST, "relay"))?;
@@ -154,7 +163,7 @@ pub(crate) fn build_with_copies(workspace: &Workspace) -> Result<Vec<String>> {
 
 /// Builds [`THREAD_COST`] with a key and sleep alone.
 pub(crate) fn build_without_thread(workspace: &Workspace) -> Result<()> {
-    let (good, output) = build(workspace, &router(THREAD_COST, "security,sleepy"))?;
+    let (good, output) = build(workspace, &router(THREAD_COST, "rotation,sleepy"))?;
     ensure!(good, "{output}\nthe mote with a key does not build");
     Ok(())
 }

@@ -28,8 +28,8 @@ use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
 use cost::{
-    advertise_cost, ble_cost, copies_cost, leaves_cost, plain_rpl_cost, rpl_cost, security_cost,
-    sleepy_cost, small_tcp_cost, tcp_cost, tcple_cost, thread_cost,
+    advertise_cost, ble_cost, copies_cost, leaves_cost, plain_rpl_cost, rotation_cost, rpl_cost,
+    security_cost, sleepy_cost, small_tcp_cost, tcp_cost, tcple_cost, thread_cost,
 };
 use verdicts::{
     ble_verdict, full_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict,
@@ -51,7 +51,7 @@ const GROWTH_SHARE: u32 = 200;
 const DATA_MAX: u32 = 512;
 
 /// How many figures there are.
-const FIGURES: usize = 27;
+const FIGURES: usize = 28;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -98,13 +98,17 @@ struct Sizes {
     /// Static RAM that it adds, with two places for prefetched segments of one connection.
     #[serde(default)]
     tcple_ram_bytes: Option<u32>,
-    /// Code and constants that link security adds to a router without TCP, AES and SHA-256
-    /// included. None in a snapshot of before.
+    /// Code and constants that link security with one key for good adds to a router without TCP, AES
+    /// and SHA-256 included. None in a snapshot of before.
     #[serde(default)]
     security_text_bytes: Option<u32>,
     /// Static RAM that it adds, with sixteen neighbours.
     #[serde(default)]
     security_ram_bytes: Option<u32>,
+    /// Code and constants that keys add to it which follow one another. None in a snapshot of
+    /// before.
+    #[serde(default)]
+    rotation_text_bytes: Option<u32>,
     /// Code and constants that both sides of sleep, child and parent, add to a router without TCP.
     /// None in a snapshot of before.
     #[serde(default)]
@@ -161,6 +165,7 @@ impl Sizes {
             ("tcple_ram_bytes", self.tcple_ram_bytes),
             ("security_text_bytes", self.security_text_bytes),
             ("security_ram_bytes", self.security_ram_bytes),
+            ("rotation_text_bytes", self.rotation_text_bytes),
             ("sleepy_text_bytes", self.sleepy_text_bytes),
             ("sleepy_ram_bytes", self.sleepy_ram_bytes),
             ("copies_text_bytes", self.copies_text_bytes),
@@ -335,6 +340,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let ble = ble_cost(workspace)?;
     let tcple = tcple_cost(workspace)?;
     let security = security_cost(workspace)?;
+    let rotation = rotation_cost(workspace)?;
     let sleepy = sleepy_cost(workspace)?;
     let copies = copies_cost(workspace)?;
     let over = OverText::measure(workspace)?;
@@ -358,6 +364,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         tcple_ram_bytes: Some(tcple.ram_bytes),
         security_text_bytes: Some(security.text_bytes),
         security_ram_bytes: Some(security.ram_bytes),
+        rotation_text_bytes: Some(rotation.text_bytes),
         sleepy_text_bytes: Some(sleepy.text_bytes),
         sleepy_ram_bytes: Some(sleepy.ram_bytes),
         copies_text_bytes: Some(copies.text_bytes),
@@ -372,7 +379,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     };
     let parts = [&small, &rpl, &plain_rpl, &advertise, &leaves, &ble, &tcple];
     let parts = parts.into_iter();
-    let parts = parts.chain([&security, &sleepy, &copies, &thread]);
+    let parts = parts.chain([&security, &rotation, &sleepy, &copies, &thread]);
     let of_parts = parts.flat_map(|part| part.panics.clone()).collect();
     Ok(Measured {
         sizes,
@@ -580,6 +587,7 @@ mod tests {
         tcple_ram_bytes: None,
         security_text_bytes: None,
         security_ram_bytes: None,
+        rotation_text_bytes: None,
         sleepy_text_bytes: None,
         sleepy_ram_bytes: None,
         copies_text_bytes: None,
