@@ -28,21 +28,23 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     }
     let note = format!("{} sets of features", SETS.len());
     let sets = StepOutcome::single(good, note, output);
-    Ok(match run_without_plain_rpl(workspace)? {
+    Ok(match run_with_less(workspace)? {
         None => sets,
-        Some(output) => StepOutcome::single(false, "tests without plain-rpl", output),
+        Some(output) => StepOutcome::single(false, "tests without plain-rpl, or rotation", output),
     })
 }
 
-/// What the tests of a mote without `plain-rpl` print, unless all of them hold: those of the
-/// workspace have every feature on.
-fn run_without_plain_rpl(workspace: &Workspace) -> Result<Option<String>> {
-    let runs: [(&str, &[&str]); 2] = [
+/// What the tests of a mote without `plain-rpl`, and of a MAC without `rotation`, print, unless all of
+/// them hold: those of the workspace have every feature on.
+fn run_with_less(workspace: &Workspace) -> Result<Option<String>> {
+    let keyed = format!("security,sleepy,{NODES_WITHOUT_PLAIN_RPL}");
+    let runs: [(&str, &[&str]); 3] = [
         ("rpl", &["--test", "compressed_routes"]),
         (
             NODES_WITHOUT_PLAIN_RPL,
             &["--lib", "node::tests::source_routes"],
         ),
+        (&keyed, &["--lib", "mac::"]),
     ];
     for (features, which) in runs {
         let mut tests = workspace.cargo("test");
@@ -59,10 +61,10 @@ fn run_without_plain_rpl(workspace: &Workspace) -> Result<Option<String>> {
 
 /// What the tests of whole nodes need: the default features, without `plain-rpl`.
 const NODES_WITHOUT_PLAIN_RPL: &str = "border,cable,channels,cit,copies,cubic,entry,inbox,leaves,\
-    mesh,offload,pace,relay,root,rpl,serial,tcp,tcphc";
+    mesh,offload,pace,relay,root,rpl,serial,slices,tcp,tcphc";
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 70] = [
+pub(crate) const SETS: [(&str, &str); 77] = [
     ("mesh", "what a radio's driver needs"),
     ("inbox,mesh", "datagrams by radio"),
     ("mesh,relay", "the same, passing on what others send"),
@@ -84,6 +86,10 @@ pub(crate) const SETS: [(&str, &str); 70] = [
     ),
     ("rpl,root", "the root of a mesh without TCP"),
     ("relay,security", "a relay with a key, without TCP"),
+    (
+        "relay,rotation,security",
+        "a relay whose keys follow one another, without TCP",
+    ),
     ("relay,sleepy", "a parent of nodes that sleep, without TCP"),
     (
         "copies,relay,sleepy",
@@ -94,7 +100,14 @@ pub(crate) const SETS: [(&str, &str); 70] = [
     ("inbox,tcp", "`motet-embassy` without a link"),
     ("mesh,tcp", "the minimal node"),
     ("inbox,mesh,tcp", "the smallest `motet-embassy` of a mesh"),
-    ("mesh,tcp-small", "a sensor with the smallest TCP"),
+    (
+        "mesh,tcp-small",
+        "a sensor with the smallest TCP, which opens its connections itself",
+    ),
+    ("listen,mesh", "a sensor to which others connect, too"),
+    ("mesh,prediction", "a sensor that sends much"),
+    ("mesh,slices", "a sensor that sends its own data in place"),
+    ("mesh,slices,tcp", "the minimal node that does"),
     ("mesh,sack", "a sensor with SACK beside it"),
     ("mesh,recovery", "a sensor with all of loss recovery"),
     ("mesh,timestamps", "a sensor with timestamps"),
@@ -126,10 +139,17 @@ pub(crate) const SETS: [(&str, &str); 70] = [
     ),
     ("security,tcp", "a leaf with a key"),
     (
-        "inbox,security,tcp",
+        "rotation,security,tcp",
+        "a leaf whose keys follow one another",
+    ),
+    (
+        "inbox,rotation,security,tcp",
         "the smallest `motet-embassy` with a key",
     ),
-    ("inbox,offload,security,tcp", "`motet-c` with a key"),
+    (
+        "inbox,offload,rotation,security,tcp",
+        "`motet-c` with a key",
+    ),
     ("copies,inbox,offload,sleepy,tcp", "`motet-c` that sleeps"),
     (
         "copies,inbox,leaves,offload,plain-rpl,sleepy,tcp",
@@ -140,7 +160,7 @@ pub(crate) const SETS: [(&str, &str); 70] = [
         "`motet-c` that joins with a key of its own",
     ),
     (
-        "copies,inbox,leaves,offload,plain-rpl,security,sleepy,tcp",
+        "copies,inbox,leaves,offload,plain-rpl,rotation,security,sleepy,tcp",
         "`motet-c` as a router of a mesh with a key",
     ),
     (
@@ -152,6 +172,10 @@ pub(crate) const SETS: [(&str, &str); 70] = [
         "`motet-c` with compressed TCP headers",
     ),
     ("relay,security,tcp", "a relay with a key and applications"),
+    (
+        "relay,rotation,security,tcp",
+        "a relay whose keys follow one another, with applications",
+    ),
     ("copies,sleepy,tcp", "a node that sleeps"),
     (
         "copies,inbox,sleepy,tcp",
@@ -218,7 +242,7 @@ pub(crate) const SETS: [(&str, &str); 70] = [
         "`motet-embassy` for a radio that makes attempts by itself",
     ),
     (
-        "cit,inbox,leaves,pace,router,security,tcp,tcphc",
+        "cit,inbox,leaves,pace,rotation,router,security,tcp,tcphc",
         "`motet-embassy` with a key",
     ),
     (
@@ -226,7 +250,7 @@ pub(crate) const SETS: [(&str, &str); 70] = [
         "`motet-embassy` that sleeps, or keeps packets for others that do",
     ),
     (
-        "channels,cit,copies,inbox,leaves,pace,security,sleepy,tcphc,tcple",
+        "channels,cit,copies,inbox,leaves,pace,rotation,security,sleepy,tcphc,tcple",
         "a mote with all parts, whose size is measured",
     ),
     ("default", "what is on by default"),

@@ -12,6 +12,9 @@ use crate::symbols::without_paths;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci, locked};
 
+/// The minimal node.
+pub(crate) const ECHO_NODE: &str = "echo-node";
+
 /// The image that is built with TCP and without.
 pub(crate) const TCP_COST: &str = "tcp-cost";
 
@@ -63,7 +66,7 @@ pub(crate) fn build_minimal_node(workspace: &Workspace) -> Result<MinimalNode> {
         bail!("{output}\nthe firmware does not build");
     }
     let mut panics = Vec::new();
-    for name in ["echo-node", TCP_COST] {
+    for name in [ECHO_NODE, TCP_COST] {
         panics.extend(reachable_panics(
             &image_path(workspace, name),
             &workspace.root,
@@ -85,6 +88,12 @@ pub(crate) fn build_without_tcp(workspace: &Workspace) -> Result<()> {
 /// Builds [`TCP_COST`] with the smallest TCP; gives the lines that can panic.
 pub(crate) fn build_with_small_tcp(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, TCP_COST, ["tcp-small", "tcp-small,trap-panics"])
+}
+
+/// Builds the minimal node with the smallest TCP that peers may connect to, in place of the one with
+/// all of it; gives the lines that can panic.
+pub(crate) fn build_small_node(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(workspace, ECHO_NODE, ["listen", "listen,trap-panics"])
 }
 
 /// Builds [`RPL_COST`] without RPL.
@@ -131,6 +140,15 @@ pub(crate) fn build_with_security(workspace: &Workspace) -> Result<Vec<String>> 
     )
 }
 
+/// Builds [`SECURITY_COST`] with keys that follow one another, too; gives the lines that can panic.
+pub(crate) fn build_with_rotation(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(
+        workspace,
+        SECURITY_COST,
+        ["rotation", "rotation,trap-panics"],
+    )
+}
+
 /// Builds [`SLEEPY_COST`] always on.
 pub(crate) fn build_without_sleepy(workspace: &Workspace) -> Result<()> {
     let (good, output) = build(workspace, &router(SLEEPY_COST, "relay"))?;
@@ -154,7 +172,7 @@ pub(crate) fn build_with_copies(workspace: &Workspace) -> Result<Vec<String>> {
 
 /// Builds [`THREAD_COST`] with a key and sleep alone.
 pub(crate) fn build_without_thread(workspace: &Workspace) -> Result<()> {
-    let (good, output) = build(workspace, &router(THREAD_COST, "security,sleepy"))?;
+    let (good, output) = build(workspace, &router(THREAD_COST, "rotation,sleepy"))?;
     ensure!(good, "{output}\nthe mote with a key does not build");
     Ok(())
 }

@@ -18,8 +18,8 @@ use crate::Format;
 use crate::budget::{Budget, mark};
 use crate::composition::{code_by, module_of};
 use crate::firmware::{
-    BLE_COST, FULL_NODE, RPL_COST, SECURITY_COST, SLEEPY_COST, THREAD_COST, build_full_node,
-    build_minimal_node, image_path, run_pair,
+    BLE_COST, ECHO_NODE, FULL_NODE, RPL_COST, SECURITY_COST, SLEEPY_COST, THREAD_COST,
+    build_full_node, build_minimal_node, build_small_node, image_path, run_pair,
 };
 use crate::image::Image;
 use crate::over_text::OverText;
@@ -28,8 +28,8 @@ use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
 use cost::{
-    advertise_cost, ble_cost, copies_cost, leaves_cost, plain_rpl_cost, rpl_cost, security_cost,
-    sleepy_cost, small_tcp_cost, tcp_cost, tcple_cost, thread_cost,
+    advertise_cost, ble_cost, copies_cost, leaves_cost, plain_rpl_cost, rotation_cost, rpl_cost,
+    security_cost, sleepy_cost, small_tcp_cost, tcp_cost, tcple_cost, thread_cost,
 };
 use verdicts::{
     ble_verdict, full_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict,
@@ -51,7 +51,7 @@ const GROWTH_SHARE: u32 = 200;
 const DATA_MAX: u32 = 512;
 
 /// How many figures there are.
-const FIGURES: usize = 27;
+const FIGURES: usize = 29;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -64,8 +64,8 @@ struct Sizes {
     half_open_bytes: u32,
     /// Code and constants that TCP adds to a node, every call and feature of it included.
     tcp_text_bytes: u32,
-    /// The same without what TCP's features add: SACK, recovery by time, timestamps, ECN, SYN
-    /// cookies. None in a snapshot of before.
+    /// The same without what TCP's features add: SACK, recovery by time, timestamps, ECN, passive
+    /// opens, SYN cookies, header prediction. None in a snapshot of before.
     #[serde(default)]
     tcp_small_text_bytes: Option<u32>,
     /// Code and constants that RPL adds to a router without TCP: compressed routing headers belong
@@ -98,13 +98,17 @@ struct Sizes {
     /// Static RAM that it adds, with two places for prefetched segments of one connection.
     #[serde(default)]
     tcple_ram_bytes: Option<u32>,
-    /// Code and constants that link security adds to a router without TCP, AES and SHA-256
-    /// included. None in a snapshot of before.
+    /// Code and constants that link security with one key for good adds to a router without TCP, AES
+    /// and SHA-256 included. None in a snapshot of before.
     #[serde(default)]
     security_text_bytes: Option<u32>,
     /// Static RAM that it adds, with sixteen neighbours.
     #[serde(default)]
     security_ram_bytes: Option<u32>,
+    /// Code and constants that keys add to it which follow one another. None in a snapshot of
+    /// before.
+    #[serde(default)]
+    rotation_text_bytes: Option<u32>,
     /// Code and constants that both sides of sleep, child and parent, add to a router without TCP.
     /// None in a snapshot of before.
     #[serde(default)]
@@ -134,6 +138,10 @@ struct Sizes {
     /// Its static RAM, buffers and queues included.
     #[serde(default)]
     full_node_ram_bytes: Option<u32>,
+    /// Flash of the minimal node with the smallest TCP that peers may connect to, as stacks have it
+    /// that know none of what TCP's other features add. None in a snapshot of before.
+    #[serde(default)]
+    small_node_text_bytes: Option<u32>,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
     /// Its static RAM, buffers and queues included.
@@ -161,6 +169,7 @@ impl Sizes {
             ("tcple_ram_bytes", self.tcple_ram_bytes),
             ("security_text_bytes", self.security_text_bytes),
             ("security_ram_bytes", self.security_ram_bytes),
+            ("rotation_text_bytes", self.rotation_text_bytes),
             ("sleepy_text_bytes", self.sleepy_text_bytes),
             ("sleepy_ram_bytes", self.sleepy_ram_bytes),
             ("copies_text_bytes", self.copies_text_bytes),
@@ -169,6 +178,7 @@ impl Sizes {
             ("thread_ram_bytes", self.thread_ram_bytes),
             ("full_node_text_bytes", self.full_node_text_bytes),
             ("full_node_ram_bytes", self.full_node_ram_bytes),
+            ("small_node_text_bytes", self.small_node_text_bytes),
             (
                 "minimal_node_text_bytes",
                 Some(self.minimal_node_text_bytes),
@@ -321,11 +331,10 @@ struct Measured {
 /// Builds, reads, runs.
 fn measure(workspace: &Workspace) -> Result<Measured> {
     let node = build_minimal_node(workspace)?;
-    let image = |name| Image::open(&image_path(workspace, name));
     let [connection_bytes, listener_bytes, half_open_bytes] = type_sizes(workspace)?;
-    let echo_node = image("echo-node")?;
+    let echo_node = Image::open(&image_path(workspace, ECHO_NODE))?;
     let stack_high_water_bytes = stack_depth(workspace)?;
-    let code = code_by(module_of, &image_path(workspace, "echo-node"))?;
+    let code = code_by(module_of, &image_path(workspace, ECHO_NODE))?;
     let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
     let small = small_tcp_cost(workspace)?;
     let rpl = rpl_cost(workspace)?;
@@ -335,12 +344,13 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let ble = ble_cost(workspace)?;
     let tcple = tcple_cost(workspace)?;
     let security = security_cost(workspace)?;
+    let rotation = rotation_cost(workspace)?;
     let sleepy = sleepy_cost(workspace)?;
     let copies = copies_cost(workspace)?;
     let over = OverText::measure(workspace)?;
     let thread = thread_cost(workspace)?;
-    let full_panics = build_full_node(workspace)?;
-    let full_node = image(FULL_NODE)?;
+    let (small_node, small_panics) = built(workspace, ECHO_NODE, build_small_node)?;
+    let (full_node, full_panics) = built(workspace, FULL_NODE, build_full_node)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -358,6 +368,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         tcple_ram_bytes: Some(tcple.ram_bytes),
         security_text_bytes: Some(security.text_bytes),
         security_ram_bytes: Some(security.ram_bytes),
+        rotation_text_bytes: Some(rotation.text_bytes),
         sleepy_text_bytes: Some(sleepy.text_bytes),
         sleepy_ram_bytes: Some(sleepy.ram_bytes),
         copies_text_bytes: Some(copies.text_bytes),
@@ -366,14 +377,15 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         thread_ram_bytes: Some(thread.ram_bytes),
         full_node_text_bytes: Some(full_node.flash_bytes()?),
         full_node_ram_bytes: Some(full_node.ram_bytes()?),
+        small_node_text_bytes: Some(small_node.flash_bytes()?),
         minimal_node_text_bytes: echo_node.flash_bytes()?,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
     };
     let parts = [&small, &rpl, &plain_rpl, &advertise, &leaves, &ble, &tcple];
-    let parts = parts.into_iter();
-    let parts = parts.chain([&security, &sleepy, &copies, &thread]);
-    let of_parts = parts.flat_map(|part| part.panics.clone()).collect();
+    let others = [&security, &rotation, &sleepy, &copies, &thread];
+    let of_parts = parts.into_iter().chain(others);
+    let of_parts = of_parts.flat_map(|part| part.panics.clone()).collect();
     Ok(Measured {
         sizes,
         code,
@@ -385,9 +397,19 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         sleepy_code: sleepy.code,
         over,
         thread_code: thread.code,
-        panics: [node.panics, of_parts, full_panics].concat(),
+        panics: [node.panics, of_parts, small_panics, full_panics].concat(),
         filled: filled(workspace)?,
     })
+}
+
+/// An image as `build` makes it, and its lines that can panic.
+fn built(
+    workspace: &Workspace,
+    name: &str,
+    build: fn(&Workspace) -> Result<Vec<String>>,
+) -> Result<(Image, Vec<String>)> {
+    let panics = build(workspace)?;
+    Ok((Image::open(&image_path(workspace, name))?, panics))
 }
 
 /// One sentence for each image, as built last, that carries more than [`DATA_MAX`] of what its RAM
@@ -395,7 +417,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
 fn filled(workspace: &Workspace) -> Result<Vec<String>> {
     let mut filled = Vec::new();
     let images = [RPL_COST, SECURITY_COST, SLEEPY_COST, THREAD_COST, BLE_COST];
-    for name in images.into_iter().chain(["echo-node", FULL_NODE]) {
+    for name in images.into_iter().chain([ECHO_NODE, FULL_NODE]) {
         let bytes = Image::open(&image_path(workspace, name))?.data_bytes()?;
         if bytes > DATA_MAX {
             filled.push(format!(
@@ -580,6 +602,7 @@ mod tests {
         tcple_ram_bytes: None,
         security_text_bytes: None,
         security_ram_bytes: None,
+        rotation_text_bytes: None,
         sleepy_text_bytes: None,
         sleepy_ram_bytes: None,
         copies_text_bytes: None,
@@ -588,6 +611,7 @@ mod tests {
         thread_ram_bytes: None,
         full_node_text_bytes: None,
         full_node_ram_bytes: None,
+        small_node_text_bytes: None,
         minimal_node_text_bytes: 40_000,
         minimal_node_ram_bytes: 9_000,
         stack_high_water_bytes: Some(2_000),

@@ -3,7 +3,9 @@
 use anyhow::Result;
 
 use crate::budget::Budget;
-use crate::firmware::{RPL_COST, build_minimal_node, build_with_rpl, image_path};
+use crate::firmware::{
+    ECHO_NODE, RPL_COST, build_minimal_node, build_small_node, build_with_rpl, image_path,
+};
 use crate::footprint::smoltcp_node;
 use crate::image::Image;
 use crate::over_text::OverText;
@@ -14,7 +16,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let budget = Budget::read(workspace)?;
     let flash = |name| Image::open(&image_path(workspace, name))?.flash_bytes();
     let panics = build_minimal_node(workspace)?.panics;
-    let echo = flash("echo-node")?;
+    let echo = flash(ECHO_NODE)?;
+    let small_panics = build_small_node(workspace)?;
+    let small = flash(ECHO_NODE)?;
     let router_panics = build_with_rpl(workspace)?;
     let over = OverText::measure(workspace)?;
     println!("whole nodes, flash\n\nbuilt here, by one compiler");
@@ -26,10 +30,16 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
         "802.15.4, 6LoWPAN, TCP echo; a radio's driver is a stub",
     );
     row(
+        "motet, small TCP",
+        small,
+        m0,
+        "the same with the smallest TCP that peers may connect to",
+    );
+    row(
         "motet, router",
         flash(RPL_COST)?,
         m0,
-        "the same with RPL, without TCP",
+        "the first with RPL, without TCP",
     );
     row(
         "motet, over",
@@ -58,7 +68,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
             &peer.contains,
         );
     }
-    Ok(panics.is_empty() && router_panics.is_empty())
+    Ok([panics, small_panics, router_panics]
+        .iter()
+        .all(Vec::is_empty))
 }
 
 fn row(name: &str, flash_bytes: u32, processor: &str, contains: &str) {

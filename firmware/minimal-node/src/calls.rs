@@ -5,7 +5,7 @@
 pub(super) fn calls() -> &'static [*const ()] {
     use motet::Remote;
     use motet::node::{Node, Rejected};
-    use motet::tcp::{Buffers, Config, Connection, Handle, SliceQueue, Tcp};
+    use motet::tcp::{Buffers, Config, Connection, Handle, Tcp};
     use motet::time::Instant;
 
     /// [`Node::connect`] of the type that all others turn into.
@@ -21,7 +21,7 @@ pub(super) fn calls() -> &'static [*const ()] {
 
     &[
         Buffers::new as *const (),
-        SliceQueue::new as *const (),
+        slice_queue as *const (),
         connect as *const (),
         Tcp::listen as *const (),
         Tcp::unlisten as *const (),
@@ -53,3 +53,15 @@ fn send_with(
 ) -> Result<usize, motet::tcp::SendError> {
     tcp.send_with(handle, now, fill)
 }
+
+/// [`SliceQueue::new`](motet::tcp::SliceQueue::new), where the build has it.
+#[cfg(feature = "slices")]
+fn slice_queue(
+    pieces: &'static mut [motet::tcp::Piece<'static>],
+    copies: &'static mut [u8],
+) -> motet::tcp::SliceQueue<'static> {
+    motet::tcp::SliceQueue::new(pieces, copies)
+}
+
+#[cfg(not(feature = "slices"))]
+fn slice_queue() {}

@@ -7,10 +7,11 @@ use anyhow::Result;
 use crate::composition::{code_by, file_of};
 use crate::firmware::{
     BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, THREAD_COST, build_with_advertise,
-    build_with_ble, build_with_copies, build_with_leaves, build_with_plain_rpl, build_with_rpl,
-    build_with_security, build_with_sleepy, build_with_small_tcp, build_with_tcple,
-    build_with_thread, build_without_ble, build_without_rpl, build_without_security,
-    build_without_sleepy, build_without_tcp, build_without_thread, image_path,
+    build_with_ble, build_with_copies, build_with_leaves, build_with_plain_rpl,
+    build_with_rotation, build_with_rpl, build_with_security, build_with_sleepy,
+    build_with_small_tcp, build_with_tcple, build_with_thread, build_without_ble,
+    build_without_rpl, build_without_security, build_without_sleepy, build_without_tcp,
+    build_without_thread, image_path,
 };
 use crate::image::Image;
 use crate::workspace::Workspace;
@@ -109,6 +110,12 @@ pub(super) fn security_cost(workspace: &Workspace) -> Result<Cost> {
         build_without_security,
         build_with_security,
     )
+}
+
+/// After [`security_cost`].
+pub(super) fn rotation_cost(workspace: &Workspace) -> Result<Cost> {
+    let without = |workspace: &Workspace| build_with_security(workspace).map(drop);
+    Cost::of(workspace, SECURITY_COST, without, build_with_rotation)
 }
 
 pub(super) fn sleepy_cost(workspace: &Workspace) -> Result<Cost> {

@@ -9,7 +9,7 @@ use core::net::Ipv6Addr;
 
 use super::config::{Config, HAS_COOKIES, HAS_SACK, HAS_TIMESTAMPS};
 use super::facts::Facts;
-use super::listener::{self, HalfOpen, Stage, cookie};
+use super::listener::{self, HalfOpen, Stage, cookie, possible, possible_mut};
 use super::reply::Reply;
 use super::segment::Segment;
 use super::seq::SeqNum;
@@ -206,7 +206,7 @@ impl<'m> Tcp<'m> {
         let config = listener.1;
         let window = self.window_to_promise(listener.0, config);
         let may_wait = self.may_wait(listener.0);
-        let Some(entry) = self.memory.half_open.get_mut(index) else {
+        let Some(entry) = possible_mut(self.memory.half_open).get_mut(index) else {
             return Err(SegmentDrop::HalfOpenFull);
         };
         let is_done = entry.stage() == Stage::Ready;
@@ -240,7 +240,7 @@ impl<'m> Tcp<'m> {
 
     /// A handshake is done: the connection that it makes continues with the segment that ended it.
     fn on_ready(&mut self, index: usize, segment: &mut Segment<'_>) -> Result<(), SegmentDrop> {
-        let Some(entry) = self.memory.half_open.get(index) else {
+        let Some(entry) = possible(self.memory.half_open).get(index) else {
             return Err(SegmentDrop::HalfOpenFull);
         };
         if let Some(slot) = self.waiting_for(entry.listener()) {
@@ -251,7 +251,7 @@ impl<'m> Tcp<'m> {
         if segment.payload.is_empty() && !segment.has(Flags::FIN) {
             return Ok(());
         }
-        if let Some(entry) = self.memory.half_open.get_mut(index) {
+        if let Some(entry) = possible_mut(self.memory.half_open).get_mut(index) {
             entry.miss_data();
         }
         Err(SegmentDrop::NotAccepted)
@@ -259,7 +259,7 @@ impl<'m> Tcp<'m> {
 
     /// The connection in a slot takes over a half-open entry, whose place is free then.
     pub(super) fn hand_over_entry(&mut self, index: usize, slot: usize) {
-        let Some(place) = self.memory.half_open.get_mut(index) else {
+        let Some(place) = possible_mut(self.memory.half_open).get_mut(index) else {
             return;
         };
         let entry = *place;
@@ -296,15 +296,15 @@ impl<'m> Tcp<'m> {
             return true;
         }
         let mut taken = 0;
-        for entry in self.memory.half_open.iter() {
+        for entry in possible(self.memory.half_open) {
             taken += usize::from(entry.stage() == Stage::Ready);
         }
         // The places of those that have none.
-        for (index, place) in (0..).zip(self.memory.listeners.iter()) {
+        for (index, place) in (0..).zip(possible(self.memory.listeners).iter()) {
             let needs_one = place.config.is_some() && self.first_ready(index).is_none();
             taken += usize::from(needs_one);
         }
-        taken < self.memory.half_open.len()
+        taken < possible(self.memory.half_open).len()
     }
 
     /// An ACK for a port that is listened on, of no known handshake: the answer to a cookie?
@@ -377,7 +377,7 @@ impl<'m> Tcp<'m> {
     /// Enters a handshake in a place of the table: a free one, or, when the peer has proven that
     /// it exists (`proven`), one of a peer that has not.
     fn enter(&mut self, entry: &HalfOpen, proven: bool) -> Option<usize> {
-        let entries = &mut self.memory.half_open;
+        let entries = possible_mut(self.memory.half_open);
         let free = entries.iter().position(HalfOpen::is_free);
         let place = free.or_else(|| {
             proven.then(|| {
@@ -482,7 +482,7 @@ impl<'m> Tcp<'m> {
     /// The listener for a destination: one bound to the address goes before one for all.
     pub(super) fn listener_of(&self, ends: &Endpoints) -> Option<(u8, &'m Config)> {
         let mut found = None;
-        for (index, listener) in self.memory.listeners.iter().enumerate() {
+        for (index, listener) in possible(self.memory.listeners).iter().enumerate() {
             if let Some(config) = listener.config
                 && listener.port == ends.local_port
             {
@@ -498,7 +498,7 @@ impl<'m> Tcp<'m> {
     }
 
     fn half_open_of(&self, ends: &Endpoints) -> Option<usize> {
-        let mut entries = self.memory.half_open.iter();
+        let mut entries = possible(self.memory.half_open).iter();
         entries.position(|entry| !entry.is_free() && entry.ends == *ends)
     }
 }

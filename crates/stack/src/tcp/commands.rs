@@ -4,7 +4,7 @@
 //! here, and written by `output`. Left out: changes over time ([`super::clock`]).
 //! Sources: RFC 9293 §3.10.1 to §3.10.6, §3.8.6.2.2.
 
-use super::config::SMSS_FOR_OPTIONS;
+use super::config::{HAS_LISTEN, SMSS_FOR_OPTIONS};
 use super::connection::Connection;
 use super::facts::Facts;
 use super::listener::HalfOpen;
@@ -40,7 +40,7 @@ impl<'m> Connection<'m> {
 
     /// Whether the connection waits for a handshake of this listener.
     pub(super) fn waits_for(&self, listener: u8) -> bool {
-        self.state() == State::Listen && self.ends.remote_port == u16::from(listener)
+        HAS_LISTEN && self.state() == State::Listen && self.ends.remote_port == u16::from(listener)
     }
 
     /// Continues a handshake that ended as a [`HalfOpen`] entry.

@@ -156,6 +156,8 @@ pub struct Config {
     /// Whether there is congestion control; off only to measure its effect.
     pub congestion_control: bool,
     /// Take the short way for the segments that a bulk transfer is made of.
+    ///
+    /// Without the feature `prediction` it has no effect.
     pub header_prediction: bool,
     /// How soon a sleeping node polls for an answer.
     #[cfg(feature = "sleepy")]
@@ -256,6 +258,10 @@ pub(super) const HAS_SACK: bool = cfg!(feature = "sack");
 pub(super) const HAS_RECOVERY: bool = cfg!(feature = "recovery");
 /// Whether it has explicit congestion notification (RFC 3168).
 pub(super) const HAS_ECN: bool = cfg!(feature = "ecn");
+/// Whether it takes connections of peers (RFC 9293 §3.10.7.2).
+pub(super) const HAS_LISTEN: bool = cfg!(feature = "listen");
+/// Whether it has a short way for the segments of a bulk transfer.
+pub(super) const HAS_PREDICTION: bool = cfg!(feature = "prediction");
 /// Whether it has SYN cookies (RFC 4987 §3.6).
 pub(super) const HAS_COOKIES: bool = cfg!(feature = "syn-cookies");
 /// Whether it has timestamps, and with them PAWS (RFC 7323).

@@ -9,6 +9,7 @@ use super::clock::LONG_STEP;
 use super::config::Config;
 use super::connection::Connection;
 use super::facts::Facts;
+use super::listener::{possible, possible_mut};
 use super::reply::Reply;
 use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
@@ -87,7 +88,7 @@ impl<'m> Tcp<'m> {
             }
             return outgoing;
         }
-        let entries = self.memory.half_open.iter();
+        let entries = possible(self.memory.half_open).iter();
         let due = entries
             .enumerate()
             .find(|(_, entry)| entry.is_due() && way(&entry.ends) == Reachability::Open);
@@ -134,7 +135,7 @@ impl<'m> Tcp<'m> {
                 wait = wait.min(connection.wait(since));
             }
         }
-        for entry in self.memory.half_open.iter() {
+        for entry in possible(self.memory.half_open) {
             if !entry.is_free() {
                 wait = wait.min(wait_until(entry.deadline, since));
             }
@@ -147,11 +148,9 @@ impl<'m> Tcp<'m> {
     /// The SYN-ACK of a half-open connection, or a challenge ACK.
     fn emit_half_open(&mut self, index: usize, out: &mut [u8]) -> Option<OutgoingSegment> {
         let now = self.present();
-        let entry = self.memory.half_open.get(index)?;
+        let entry = possible(self.memory.half_open).get(index)?;
         let challenge = entry.is_challenge_due();
-        let config = self
-            .memory
-            .listeners
+        let config = possible(self.memory.listeners)
             .get(usize::from(entry.listener()))?
             .config?;
         let ends = entry.ends;
@@ -175,7 +174,7 @@ impl<'m> Tcp<'m> {
         };
         let mut outgoing = Self::emit_reply(&reply, out);
         if let Some(outgoing) = &mut outgoing
-            && let Some(entry) = self.memory.half_open.get_mut(index)
+            && let Some(entry) = possible_mut(self.memory.half_open).get_mut(index)
         {
             outgoing.dscp = config.dscp;
             if !entry.take_challenge() {
@@ -233,13 +232,11 @@ impl<'m> Tcp<'m> {
             }
         }
         let is_full = self.free_slot().is_none();
-        for entry in self
-            .memory
-            .half_open
+        for entry in possible_mut(self.memory.half_open)
             .iter_mut()
             .filter(|entry| !entry.is_free())
         {
-            let listener = self.memory.listeners.get(usize::from(entry.listener()));
+            let listener = possible(self.memory.listeners).get(usize::from(entry.listener()));
             if let Some(config) = listener.and_then(|listener| listener.config) {
                 entry.on_deadline(config, is_full, now);
             }
@@ -304,7 +301,7 @@ impl<'m> Tcp<'m> {
     fn leap(&mut self, moved_ms: u32) {
         self.cookie_sent_at = None;
         let moved = moved_ms.saturating_sub(LEAP_COUNTS_MS) << 5;
-        for entry in self.memory.half_open.iter_mut() {
+        for entry in possible_mut(self.memory.half_open).iter_mut() {
             entry.deadline = entry.deadline.wrapping_add(moved);
         }
     }

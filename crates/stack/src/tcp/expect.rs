@@ -12,7 +12,7 @@
 use super::config::Economy;
 use super::connection::Connection;
 use super::facts::Facts;
-use super::listener::{HalfOpen, Stage};
+use super::listener::{HalfOpen, Stage, possible};
 use super::sockets::Tcp;
 use super::timers::{Timer, present, wait_until};
 use crate::hint::Expectation;
@@ -32,7 +32,7 @@ impl Tcp<'_> {
                 add(connection.expects(tick, now_ms, now));
             }
         }
-        for entry in self.memory.half_open.iter() {
+        for entry in possible(self.memory.half_open) {
             if entry.stage() == Stage::SynReceived {
                 add(Some(entry.expects(tick, now_ms)));
             }

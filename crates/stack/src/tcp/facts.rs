@@ -131,7 +131,7 @@ impl Facts {
     }
 
     pub(super) fn set(&mut self, fact: u32) {
-        self.0 |= fact;
+        self.0 |= fact & POSSIBLE;
     }
 
     pub(super) fn add(&mut self, facts: Self) {
@@ -139,7 +139,7 @@ impl Facts {
     }
 
     pub(super) fn clear(&mut self, fact: u32) {
-        self.0 &= !fact;
+        self.0 &= !(fact & POSSIBLE);
     }
 
     pub(super) fn put(&mut self, fact: u32, value: bool) {

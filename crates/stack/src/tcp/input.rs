@@ -9,6 +9,7 @@
 //! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
 
 use super::SegmentDrop;
+use super::config::{HAS_ECN, HAS_PREDICTION, HAS_SACK};
 use super::connection::Connection;
 use super::facts::Facts;
 #[cfg(feature = "linux-acks")]
@@ -33,7 +34,7 @@ impl Connection<'_> {
         match self.state() {
             State::Closed | State::Listen => Err(SegmentDrop::NoConnection),
             State::SynSent => self.arrive_in_syn_sent(seg).map(|()| false),
-            _ if self.config.header_prediction && self.is_predicted(seg) => {
+            _ if HAS_PREDICTION && self.config.header_prediction && self.is_predicted(seg) => {
                 self.take_predicted(seg);
                 Ok(true)
             }
@@ -303,7 +304,7 @@ impl Connection<'_> {
             data = data.get(..most).unwrap_or(data);
         }
         let gap = gap.min(u32::from(u16::MAX));
-        if !seg.is_known {
+        if HAS_SACK && !seg.is_known {
             // RFC 2883 §4.2: of several parts held already, the first is reported.
             let (held, to) = self.recv.next_range(gap);
             let to = to.min(gap + data.len() as u32);
@@ -331,7 +332,7 @@ impl Connection<'_> {
         let had_gaps = self.recv.has_gaps();
         let grown = self.recv.insert(gap, data);
         self.receive(grown);
-        if gap > 0 {
+        if HAS_SACK && gap > 0 {
             self.sack_count = self.sack_count.wrapping_add(1);
             self.recv.note_latest(gap, self.sack_count);
         }
@@ -364,11 +365,11 @@ impl Connection<'_> {
         self.ack_count = self.ack_count.saturating_add(u8::from(len > 0));
         let is_quick = self.quick_acks > 0;
         self.quick_acks -= u8::from(is_quick);
-        let every = match self.marked_acks {
-            0 => self.config.ack_every,
-            _ => self.config.ack_every.min(2),
-        };
-        self.marked_acks = self.marked_acks.saturating_sub(1);
+        let mut every = self.config.ack_every;
+        if HAS_ECN && self.marked_acks > 0 {
+            every = every.min(2);
+            self.marked_acks -= 1;
+        }
         if is_quick || self.ack_count >= every || self.config.ack_delay_ms == 0 {
             self.facts.set(Facts::ACK_DUE);
         } else if !self.timers.is_armed(Timer::Ack) {

@@ -12,7 +12,7 @@
 use core::net::Ipv6Addr;
 
 use super::SegmentDrop;
-use super::config::Config;
+use super::config::{Config, HAS_LISTEN};
 use super::facts::Facts;
 use super::segment::Segment;
 use super::seq::SeqNum;
@@ -72,6 +72,23 @@ pub struct HalfOpen {
     pub(super) ts_recent: u32,
     /// When to send the SYN-ACK again, or to give the entry up; as [`super::timers`] counts.
     pub(super) deadline: u32,
+}
+
+/// A table of passive opens; where the build has none, an empty one, and the compiler leaves out
+/// what would look into it.
+pub(super) const fn possible<T>(table: &[T]) -> &[T] {
+    match HAS_LISTEN {
+        true => table,
+        false => &[],
+    }
+}
+
+/// As [`possible`].
+pub(super) const fn possible_mut<T>(table: &mut [T]) -> &mut [T] {
+    match HAS_LISTEN {
+        true => table,
+        false => &mut [],
+    }
 }
 
 /// How far a [`HalfOpen`] is.

@@ -85,6 +85,11 @@ mod rtt;
 mod segment;
 mod send_buffer;
 mod seq;
+#[cfg(feature = "slices")]
+mod slices;
+#[cfg(not(feature = "slices"))]
+#[path = "slices_absent.rs"]
+mod slices;
 mod sockets;
 mod state;
 mod storage;
@@ -106,8 +111,11 @@ pub use loss::CongestionAlgorithm;
 pub(crate) use prefetch::Prefetch;
 pub use reassembly::{RecvBuffer, recv_memory_len};
 pub(crate) use segment::PlannedHeader;
-pub use send_buffer::{Piece, SendBuffer, SliceQueue};
+pub use send_buffer::SendBuffer;
 pub use seq::SeqNum;
+#[cfg(feature = "slices")]
+pub use slices::Piece;
+pub use slices::SliceQueue;
 pub use sockets::{Memory, Slot, Tcp};
 pub use state::State;
 pub use storage::Storage;

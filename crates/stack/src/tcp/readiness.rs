@@ -16,6 +16,7 @@
 
 use super::Tcp;
 use super::connection::Connection;
+use super::listener::{possible, possible_mut};
 use super::state::State;
 use super::types::{Changed, Edges, Handle, ListenerHandle, RecvError};
 
@@ -42,14 +43,16 @@ impl Tcp<'_> {
             }
         }
         let mut found = None;
-        for entry in self.memory.half_open.iter_mut() {
+        for entry in possible_mut(self.memory.half_open).iter_mut() {
             let listener = entry.listener();
             if found.is_none_or(|index| index == listener) && entry.take_arrived() {
                 found = Some(listener);
             }
         }
         let index = found?;
-        let generation = self.memory.listeners.get(usize::from(index))?.generation;
+        let generation = possible(self.memory.listeners)
+            .get(usize::from(index))?
+            .generation;
         Some(Changed::Listener(ListenerHandle { index, generation }))
     }
 }

@@ -8,7 +8,7 @@ use core::net::Ipv6Addr;
 
 use super::config::Config;
 use super::connection::Connection;
-use super::listener::{HalfOpen, Listener, Stage};
+use super::listener::{HalfOpen, Listener, Stage, possible, possible_mut};
 use super::reply::Reply;
 use super::types::{
     Buffers, Endpoints, Handle, ListenError, ListenerHandle, OpenError, Rejected, TcpCounters,
@@ -34,10 +34,12 @@ impl Slot<'_> {
 pub struct Memory<'m> {
     /// As many connections as there can be at one time (255 at most).
     pub connections: &'m mut [Slot<'m>],
-    /// As many ports as there can be listened on (16 at most).
+    /// As many ports as there can be listened on (16 at most); none in a build without the feature
+    /// `listen`, whatever its length.
     pub listeners: &'m mut [Listener<'m>],
     /// Handshakes under way, or done and not accepted yet (255 at most). As many as listeners,
-    /// or more, so that each may have one that waits; beyond, SYN cookies serve.
+    /// or more, so that each may have one that waits; beyond, SYN cookies serve. In a build
+    /// without the feature `listen` it is not used.
     pub half_open: &'m mut [HalfOpen],
 }
 
@@ -82,7 +84,7 @@ impl<'m> Tcp<'m> {
     /// An engine in `memory`; `rng` keys the hash behind ISNs, ports and cookies.
     pub fn new(memory: Memory<'m>, rng: &mut Rng) -> Self {
         // Handshakes of an engine that used this memory before are forgotten.
-        for entry in memory.half_open.iter_mut() {
+        for entry in possible_mut(memory.half_open) {
             entry.set_stage(Stage::Free);
         }
         Self::keyed(memory, rng.keyed_hash(), rng.next_u32() as u16)
@@ -239,7 +241,7 @@ impl<'m> Tcp<'m> {
     /// Takes connections to `port`, at `local` or (`None`) at every address of the node.
     ///
     /// # Errors
-    /// [`ListenError`].
+    /// [`ListenError`]; in a build without the feature `listen`, [`ListenError::NoPlace`].
     pub fn listen(
         &mut self,
         local: Option<Ipv6Addr>,
@@ -255,7 +257,9 @@ impl<'m> Tcp<'m> {
             return Err(ListenError::Address);
         }
         let mut free = None;
-        let places = self.memory.listeners.iter().take(TCP_LISTENERS_MAX);
+        let places = possible(self.memory.listeners)
+            .iter()
+            .take(TCP_LISTENERS_MAX);
         for (index, place) in places.enumerate() {
             if place.config.is_none() {
                 free = free.or(Some(index));
@@ -266,7 +270,7 @@ impl<'m> Tcp<'m> {
         let index = free.ok_or(ListenError::NoPlace)?;
         let generation = self.last_generation.wrapping_add(1);
         self.last_generation = generation;
-        if let Some(place) = self.memory.listeners.get_mut(index) {
+        if let Some(place) = possible_mut(self.memory.listeners).get_mut(index) {
             *place = Listener {
                 config: Some(config),
                 port,
@@ -283,7 +287,9 @@ impl<'m> Tcp<'m> {
         if self.listener_at(listener).is_none() {
             return;
         }
-        if let Some(place) = self.memory.listeners.get_mut(usize::from(listener.index)) {
+        if let Some(place) =
+            possible_mut(self.memory.listeners).get_mut(usize::from(listener.index))
+        {
             *place = Listener::EMPTY;
         }
         for slot in self.memory.connections.iter_mut() {
@@ -292,7 +298,7 @@ impl<'m> Tcp<'m> {
                 connection.end(None);
             }
         }
-        for entry in self.memory.half_open.iter_mut() {
+        for entry in possible_mut(self.memory.half_open).iter_mut() {
             if entry.listener() == listener.index {
                 entry.set_stage(Stage::Free);
             }
@@ -306,14 +312,14 @@ impl<'m> Tcp<'m> {
 
     /// The listener's settings and port; `None`: the handle is stale.
     fn listener_at(&self, listener: ListenerHandle) -> Option<(&'m Config, u16)> {
-        let place = self.memory.listeners.get(usize::from(listener.index))?;
+        let place = possible(self.memory.listeners).get(usize::from(listener.index))?;
         let config = place.config?;
         (place.generation == listener.generation).then_some((config, place.port))
     }
 
     /// Both ends of each handshake with a listener that is under way.
     pub fn handshakes(&self) -> impl Iterator<Item = Endpoints> {
-        let entries = self.memory.half_open.iter();
+        let entries = possible(self.memory.half_open).iter();
         entries
             .filter(|entry| matches!(entry.stage(), Stage::SynAckDue | Stage::SynReceived))
             .map(|entry| entry.ends)
@@ -483,7 +489,7 @@ impl<'m> Tcp<'m> {
     /// time that they have left.
     pub(super) fn first_ready(&self, listener: u8) -> Option<usize> {
         let mut first: Option<(usize, u32)> = None;
-        for (index, entry) in self.memory.half_open.iter().enumerate() {
+        for (index, entry) in possible(self.memory.half_open).iter().enumerate() {
             if entry.stage() == Stage::Ready && entry.listener() == listener {
                 let left = entry.deadline.wrapping_sub(self.present());
                 let left = left >> 1 | u32::from(!entry.is_prolonged()) << 31;
@@ -500,14 +506,12 @@ impl<'m> Tcp<'m> {
     fn choose_port(&mut self, ends: &mut Endpoints) -> Result<(), OpenError> {
         let offset = self.hash_ends(ends, 0) as u16;
         // No more ports can be taken than there are connections and listeners.
-        let tries = self.memory.connections.len() + self.memory.listeners.len() + 1;
+        let tries = self.memory.connections.len() + possible(self.memory.listeners).len() + 1;
         for _ in 0..tries {
             let number = offset.wrapping_add(self.next_port);
             self.next_port = self.next_port.wrapping_add(1);
             ends.local_port = EPHEMERAL_FIRST | number & !EPHEMERAL_FIRST;
-            let listened = self
-                .memory
-                .listeners
+            let listened = possible(self.memory.listeners)
                 .iter()
                 .any(|l| l.config.is_some() && l.port == ends.local_port);
             if !listened && self.find(ends).is_none() {

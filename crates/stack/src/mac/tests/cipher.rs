@@ -246,6 +246,7 @@ fn a_parent_that_was_never_heard_is_asked_by_a_node_that_sleeps() {
 }
 
 #[test]
+#[cfg(feature = "rotation")]
 fn the_previous_key_is_valid_for_the_guard_time() {
     let (mut a, _) = acquainted(71);
     let now = a.now;

@@ -159,6 +159,7 @@ fn named(counter: u32, sequence: u32) -> Auxiliary {
 }
 
 #[test]
+#[cfg(feature = "rotation")]
 fn forged_later_keys_cost_their_share_in_the_name_of_a_neighbour_too() {
     let (mut a, mut b) = acquainted(35);
     for n in 0..100 {
@@ -183,6 +184,7 @@ fn forged_later_keys_cost_their_share_in_the_name_of_a_neighbour_too() {
 }
 
 #[test]
+#[cfg(feature = "rotation")]
 fn no_forgery_keeps_a_neighbour_from_its_next_key() {
     let (mut a, mut b) = acquainted(36);
     for next in [SEQUENCE + 1, SEQUENCE + 2] {
@@ -284,6 +286,7 @@ fn a_challenge_is_answered_in_time_or_not_at_all() {
 }
 
 #[test]
+#[cfg(feature = "rotation")]
 fn only_an_earlier_key_is_worth_a_reminder() {
     let (mut a, _) = acquainted(53);
     let now = a.now;
@@ -306,6 +309,7 @@ fn only_an_earlier_key_is_worth_a_reminder() {
 /// Somebody without the key asks all the time, so that no reminder is left for the one that needs
 /// it: that one hears what is sent to the other.
 #[test]
+#[cfg(feature = "rotation")]
 fn strangers_are_reminded_by_frames_for_all() {
     let (mut a, mut b) = acquainted(54);
     let later = SEQUENCE + 1;

@@ -31,11 +31,11 @@ impl Notes {
     }
 
     pub(super) fn set(&mut self, note: u8) {
-        self.0 |= note;
+        self.0 |= note & POSSIBLE;
     }
 
     pub(super) fn clear(&mut self, note: u8) {
-        self.0 &= !note;
+        self.0 &= !(note & POSSIBLE);
     }
 
     pub(super) fn put(&mut self, note: u8, value: bool) {

@@ -122,11 +122,12 @@ impl Loss {
             self.cwnd_prior = self.congestion.cwnd;
             self.ssthresh_prior = self.congestion.ssthresh;
         }
-        self.undo_left = 0;
-        self.undo_from = sender.una;
+        if HAS_RECOVERY {
+            self.undo_left = 0;
+            self.undo_from = sender.una;
+            self.notes.put(Notes::UNDO, sender.config.undo && can_undo);
+        }
         self.recover = sender.nxt;
-        self.notes
-            .put(Notes::UNDO, HAS_RECOVERY && sender.config.undo && can_undo);
         self.notes.clear(Notes::UNDO_TS | Notes::REO_GROWN);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = sender.flight().min(u32::from(self.congestion.cwnd));

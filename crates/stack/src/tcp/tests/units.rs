@@ -2,7 +2,8 @@
 
 use super::super::reassembly::{RecvBuffer, recv_memory_len};
 use super::super::rtt::RttEstimator;
-use super::super::send_buffer::{Piece, SendBuffer, SliceQueue};
+use super::super::send_buffer::SendBuffer;
+use super::super::slices::{Piece, SliceQueue};
 use super::super::timers::{NEVER, Purpose, Timer, present};
 use super::super::{Buffers, Config, Connection, Endpoints, SeqNum};
 use super::pattern;

@@ -1,4 +1,7 @@
 //! The change from one key to the next.
+//!
+//! In a build without the feature `rotation` a node keeps the link key that it begins with, and
+//! knows no other.
 
 use super::super::keys::sequence_of;
 use super::{Keyed, NetworkKey, Previous, Security};
@@ -6,9 +9,9 @@ use crate::time::{Allowance, Duration, Instant};
 
 impl Security<'_> {
     /// Takes a later key, which valid frames then carry to the others. An earlier sequence changes
-    /// nothing.
+    /// nothing; in a build without the feature `rotation` a later one does not, either.
     pub fn rotate(&mut self, sequence: u32, now: Instant) {
-        if sequence <= self.sequence {
+        if !ROTATES || sequence <= self.sequence {
             return;
         }
         let former = self.network.link_key(self.sequence);
@@ -45,6 +48,9 @@ impl Security<'_> {
             return;
         }
         self.own.retry(now);
+        if !ROTATES {
+            return;
+        }
         let since = *self.since.get_or_insert(now);
         let Some(after) = self.rotates_after else {
             return;
@@ -58,7 +64,7 @@ impl Security<'_> {
 
     /// When [`Self::rotate_if_due`] or [`Self::poll_reservation`] has something to do.
     pub(in crate::mac) fn deadline(&self) -> Option<Instant> {
-        let rotates_at = self.since.zip(self.rotates_after);
+        let rotates_at = self.since.zip(self.rotates_after).filter(|_| ROTATES);
         let rotates_at = rotates_at.map(|(since, after)| since + after);
         crate::time::earliest(rotates_at, self.own.deadline())
     }
@@ -68,6 +74,9 @@ impl Security<'_> {
     /// frame is refused unopened, so it may be forged: hence the limit, of which strangers leave a
     /// part to neighbours that are known.
     pub(in crate::mac) fn reminds(&mut self, source: [u8; 8], index: u8, now: Instant) -> bool {
+        if !ROTATES {
+            return false;
+        }
         let named = sequence_of(index, self.sequence);
         let is_earlier = !self.is_child() && named.is_some_and(|it| it < self.sequence);
         let may_remind = match self.peers.find(source).is_some() {
@@ -92,6 +101,9 @@ impl Security<'_> {
         self.network
     }
 }
+
+/// Whether keys follow one another in this build.
+pub(super) const ROTATES: bool = cfg!(feature = "rotation");
 
 /// Reminders sent at once, and milliseconds for each more.
 pub(super) const REMINDERS: Allowance = Allowance::new(2, 1_000);

@@ -14,8 +14,9 @@
 //!
 //! Place: part of [`Security`].
 
-use super::super::keys::{LinkKey, sequence_of};
+use super::super::keys::{LinkKey, index, sequence_of};
 use super::super::proof::Proof;
+use super::rotation::ROTATES;
 use super::{Keyed, Security};
 use crate::mac::counters::FrameDrop;
 use crate::random::Rng;
@@ -50,7 +51,7 @@ impl Security<'_> {
             peer.admits(sequence, auxiliary.counter)?;
         }
         // Of a neighbour's name too: a key costs more than the frame that names it.
-        let derives = sequence > self.sequence && !self.is_next(sequence);
+        let derives = ROTATES && sequence > self.sequence && !self.is_next(sequence);
         let may_derive = !derives || self.derivations.take(now);
         let may_open = !self.is_stranger(source, now) || self.decryptions.take(now);
         match may_derive && may_open {
@@ -75,6 +76,12 @@ impl Security<'_> {
         auxiliary: &Auxiliary,
         now: Instant,
     ) -> Result<u32, FrameDrop> {
+        if !ROTATES {
+            return match auxiliary.key_index == index(self.sequence) {
+                true => Ok(self.sequence),
+                false => Err(FrameDrop::UnknownKey),
+            };
+        }
         let sequence = sequence_of(auxiliary.key_index, self.sequence);
         let is_previous = |sequence: u32| {
             // The parent of a child in a Thread network may stay one key behind for long.
@@ -90,7 +97,7 @@ impl Security<'_> {
 
     /// The cipher of another sequence than this one's.
     pub(super) fn other_cipher(&mut self, sequence: u32) -> Option<Keyed> {
-        if sequence == self.sequence {
+        if !ROTATES || sequence == self.sequence {
             return None;
         }
         let key = self.other_key(sequence);
