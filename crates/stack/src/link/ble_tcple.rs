@@ -147,7 +147,7 @@ impl<'m> Ble<'m> {
             return;
         }
         let elapsed = now.since(layer.since);
-        layer.since = layer.since + Duration::from_micros(elapsed.as_micros() / u64::from(FADING));
+        layer.since += Duration::from_micros(elapsed.as_micros() / u64::from(FADING));
         let host = &self.host;
         let first = host.connections().next();
         let present = Present {
