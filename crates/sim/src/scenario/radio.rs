@@ -63,7 +63,7 @@ pub(super) const SECTION: Section = Section {
             "tcple",
             Flag,
             Some("false"),
-            "`ble`: whether border router and motes have TCPlE. TCP then goes by a second channel, part of it ahead of its window as far as the border router; and the interval is what the data of a round and their way to the host take, whatever `interval_ms` and `adaptive` say.",
+            "`ble`: whether border router and motes have TCPlE. TCP then goes by a second channel, part of it ahead of its window as far as the border router; and the interval is what the data of a round and their way to the host take, but no longer than `interval_ms` and `adaptive` have it, and as long as that where a link is full.",
         ).only_ble()
         .flag(
             "tcple",

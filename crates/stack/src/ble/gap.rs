@@ -103,18 +103,27 @@ impl Gap {
 }
 
 impl Host<'_> {
-    /// The connection parameters for a central's connections, by the present losses.
+    /// The connection parameters for a central's connections.
     pub(super) fn timing(&self) -> Timing {
+        let interval = self.second.led().unwrap_or_else(|| self.plain_interval());
+        self.config.timing.with_interval(interval)
+    }
+
+    /// The interval of a central's connections by the settings and, where they allow it, by the
+    /// present losses, in units of 1.25 ms.
+    pub(crate) fn plain_interval(&self) -> u16 {
         let Config { timing, phy, .. } = self.config;
-        if let Some(interval) = self.second.led() {
-            return timing.with_interval(interval);
-        }
         if !self.config.is_adaptive {
-            return timing;
+            return timing.interval;
         }
         let connections = self.connections().count() as u16;
-        let interval = self.pace.interval(timing.interval, connections, phy);
-        timing.with_interval(interval)
+        self.pace.interval(timing.interval, connections, phy)
+    }
+
+    /// Whether a central makes intervals shorter because of losses.
+    #[cfg(feature = "tcple")]
+    pub(crate) const fn is_lossy(&self) -> bool {
+        self.config.is_adaptive && self.pace.is_lossy()
     }
 
     /// A central connects to what carries IPv6 and may be connected to.

@@ -47,6 +47,12 @@ impl Pace {
         (self.received, self.lost) = (0, 0);
     }
 
+    /// Whether so many packets are lost that shorter intervals carry more.
+    #[cfg(feature = "tcple")]
+    pub(super) const fn is_lossy(self) -> bool {
+        self.level > 0
+    }
+
     /// The interval for `connections` connections, in units of 1.25 ms; `usual`: without losses.
     pub(super) fn interval(self, usual: u16, connections: u16, phy: Phy) -> u16 {
         let shares = match phy {

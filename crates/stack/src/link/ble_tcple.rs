@@ -10,7 +10,8 @@ use crate::ip::{Ip, Neighbour};
 use crate::link::LinkDrop;
 use crate::storage::whole::Whole;
 use crate::tcple::{
-    Counters, HELD_LEN, Held, HeldSegment, HeldSlot, Segment, TcpleConnection, interval,
+    Counters, FADING, HELD_LEN, Held, HeldSegment, HeldSlot, Present, Segment, TcpleConnection,
+    interval,
 };
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
@@ -38,6 +39,8 @@ pub(super) struct Layer<'m> {
     waited_ms: u16,
     /// Connection events since the last request for an interval.
     settled: u16,
+    /// Since when bytes that cross the links have been counted; they fade.
+    since: Instant,
 }
 
 /// A segment's memory is exchanged for the one that it was gathered in.
@@ -60,6 +63,7 @@ impl<'m> Ble<'m> {
             counters: Counters::default(),
             waited_ms: 0,
             settled: 0,
+            since: Instant::ORIGIN,
         });
         self
     }
@@ -110,7 +114,10 @@ impl<'m> Ble<'m> {
             return;
         };
         match event {
-            Event::Data { .. } => side.event_over = None,
+            Event::Data { bytes, .. } => {
+                side.event_over = None;
+                side.pace.on_crossing(bytes.len());
+            }
             Event::Rssi {
                 rssi: Some(rssi), ..
             } => side.pace.on_rssi(*rssi),
@@ -120,7 +127,7 @@ impl<'m> Ble<'m> {
                 layer.settled = layer.settled.saturating_add(1);
                 if is_due && self.host.config().role == GapRole::Central {
                     self.host.ask_rssi(at);
-                    self.lead();
+                    self.lead(now);
                 }
             }
             _ => {}
@@ -128,26 +135,33 @@ impl<'m> Ble<'m> {
     }
 
     /// Makes the interval of a central's connections what their peers need.
-    fn lead(&mut self) {
+    fn lead(&mut self, now: Instant) {
         let Some(layer) = &mut self.tcple else { return };
-        let is_2m = self.host.config().phy == Phy::Le2M;
         let places = 0..self.host.peers.len();
         let open = places.filter(|at| self.host.has_tcple(*at)).count();
         if open == 0 {
             return self.host.lead(None);
         }
-        let first = self.host.connections().next();
-        let current = first.map_or(0, |connection| connection.timing().interval);
         // A new interval takes effect some connection events after its request.
         if usize::from(layer.settled) < SETTLES_AFTER * open {
             return;
         }
+        let elapsed = now.since(layer.since);
+        layer.since += Duration::from_micros(elapsed.as_micros() / u64::from(FADING));
         let host = &self.host;
+        let first = host.connections().next();
+        let present = Present {
+            interval: first.map_or(0, |connection| connection.timing().interval),
+            plain: host.plain_interval(),
+            is_lossy: host.is_lossy(),
+            is_2m: host.config().phy == Phy::Le2M,
+            elapsed,
+        };
         // Those without TCPlE have their part of the interval too.
-        let places = host.peers.iter().zip(layer.sides.iter());
+        let places = host.peers.iter().zip(layer.sides.iter_mut());
         let sides = places.filter(|(peer, _)| peer.open().is_some());
-        let needs = sides.map(|(_, side)| side.pace.need(is_2m));
-        if let Some(interval) = interval(needs, current) {
+        let needs = sides.map(|(_, side)| side.pace.need(present.is_2m));
+        if let Some(interval) = interval(needs, present) {
             layer.settled = 0;
             layer.counters.intervals = layer.counters.intervals.wrapping_add(1);
             self.host.lead(Some(interval));
@@ -330,8 +344,12 @@ impl<'m> Ble<'m> {
         let is_open = self.host.has_tcple(at);
         let layer = self.tcple.as_mut()?;
         let peer = self.host.peers.get(at)?;
-        let segment = Segment::of(peer.outward.get(..len)?)?;
         let side = layer.sides.get_mut(at)?;
+        let segment = Segment::of(peer.outward.get(..len)?);
+        if segment.is_none_or(|segment| segment.has_data()) {
+            side.pace.on_crossing(len);
+        }
+        let segment = segment?;
         if !is_open {
             let told = layer.held.on_ack(&segment, now);
             told.inspect(|told| side.pace.on_ack(told.round_trip));

@@ -20,7 +20,7 @@ mod segment;
 
 pub use held::{HELD_LEN, HeldSlot};
 pub(crate) use held::{Held, HeldSegment};
-pub(crate) use pace::{Pace, interval};
+pub(crate) use pace::{FADING, Pace, Present, interval};
 pub(crate) use prefetch_records::PrefetchRecords;
 pub(crate) use segment::Segment;
 

@@ -1,9 +1,9 @@
-//! Which connection interval a central asks for, from the peer's data rate and the delay of its
-//! ACKs.
+//! Which connection interval a central asks for, from what crosses the links to its peers and the
+//! delay of the ACKs of their data.
 //!
 //! The interval is 1.25 times the sum of the time on the air of a round's data, retransmissions
-//! included, and of the round trip to the host (§IV). So the ACKs have arrived when the next event
-//! begins.
+//! included, and of the round trip to the host, or a whole part of that (§IV). So the ACKs have
+//! arrived when the next event begins.
 //!
 //! Differs: the central cannot read a TCP window. It assumes for the next round twice the data of
 //! the last one, the most by which slow start can grow, and at most the peer's buffer. The round
@@ -12,6 +12,12 @@
 //! interval includes the data of all of them. And the new interval is rounded to a permitted value
 //! before it is compared with the present one: the threshold 0.8 is 1/1.25, so without that any
 //! rounding error would cause requests for ever.
+//!
+//! The paper's peers send, through a buffer of five packets. Where a peer receives, or has more
+//! buffers, its data may fill such an interval, which holds few packets. So all bytes are counted
+//! that cross a link, in either direction: a link that is nearly full has the interval that the
+//! central chooses without TCPlE. None is longer: a lost packet ends its event, and the paper's
+//! rule would make an interval longer where packets are lost, and their round trip with it.
 //! Source: Performant TCP over BLE, §IV.
 
 use super::predictor::{ONE, PLACES, Predictor};
@@ -27,15 +33,34 @@ pub(crate) struct Pace {
     last_round: u16,
     /// Time from data to their ACK beyond this link, µs, smoothed; 0: not measured yet.
     round_trip_us: u32,
+    /// Bytes that crossed the link in either direction; they fade with each decision.
+    crossed: u32,
 }
 
-/// The times that make up a round of a peer.
+/// What a decision about the interval takes from one peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Need {
-    /// Time on the air of the data, retransmissions included.
-    pub(crate) data: Duration,
-    /// Round-trip time beyond this link: from data passed on to their ACK.
-    pub(crate) round_trip: Duration,
+    /// Time on the air of the data of a round, retransmissions included, µs.
+    pub(crate) data_us: u32,
+    /// Round-trip time beyond this link: from data passed on to their ACK, µs.
+    pub(crate) round_trip_us: u32,
+    /// Bytes that crossed the link in either direction in [`Present::elapsed`].
+    pub(crate) crossed: u32,
+}
+
+/// What a decision about the interval takes from the link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Present {
+    /// The present interval, in units of 1.25 ms.
+    pub(crate) interval: u16,
+    /// The interval that the central chooses without TCPlE, in units of 1.25 ms.
+    pub(crate) plain: u16,
+    /// Whether `plain` is shorter than usual because packets are lost.
+    pub(crate) is_lossy: bool,
+    /// Whether packets go at 2 Mb/s, else at 1 Mb/s.
+    pub(crate) is_2m: bool,
+    /// Time in which [`Need::crossed`] crossed.
+    pub(crate) elapsed: Duration,
 }
 
 impl Pace {
@@ -46,6 +71,7 @@ impl Pace {
         round: 0,
         last_round: 0,
         round_trip_us: 0,
+        crossed: 0,
     };
 
     pub(super) const NEW: Self = Self {
@@ -54,6 +80,7 @@ impl Pace {
         round: 0,
         last_round: 0,
         round_trip_us: 0,
+        crossed: 0,
     };
 
     /// An SDU with a segment came from the peer, or was released.
@@ -61,12 +88,17 @@ impl Pace {
         self.round = self.round.saturating_add(len);
     }
 
+    /// Bytes cross the link, in either direction.
+    pub(crate) const fn on_crossing(&mut self, len: usize) {
+        self.crossed = self.crossed.saturating_add(len as u32);
+    }
+
     /// An ACK passes to the peer, `round_trip` after its data.
     pub(crate) fn on_ack(&mut self, round_trip: Duration) {
         if self.round > 0 {
             self.last_round = core::mem::take(&mut self.round);
         }
-        let sample = u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX);
+        let sample = round_trip.as_micros().min(ROUND_TRIP_MAX_US) as u32;
         self.round_trip_us = match self.round_trip_us {
             0 => sample,
             before => before - before / 8 + sample / 8,
@@ -84,65 +116,109 @@ impl Pace {
         self.predictor.on_event((good, bad), self.rssi)
     }
 
-    /// The times of the next round. `is_2m`: at 2 Mb/s, else at 1 Mb/s.
-    pub(crate) fn need(&self, is_2m: bool) -> Need {
-        let sent = self
-            .last_round
-            .max(self.round)
-            .saturating_mul(2)
-            .min(BUFFER_LEN);
-        let errors = self.predictor.errors();
-        let pair_us = if is_2m { PAIR_2M_US } else { PAIR_1M_US };
-        let without_errors_us = (u64::from(sent) * pair_us) << PLACES;
-        // Errors stay below one: some pass.
-        let passing = u64::from((ONE - errors).unsigned_abs());
-        let data_us = without_errors_us.checked_div(passing * PDU_LEN);
+    /// The times of the next round, and what has crossed.
+    pub(crate) fn need(&mut self, is_2m: bool) -> Need {
+        let sent = self.last_round.max(self.round).saturating_mul(2);
+        let sent = u32::from(sent.min(BUFFER_LEN));
+        let without_errors_us = sent * pair_us(is_2m) / PDU_LEN;
+        // Errors stay below one: some pass. A buffer's time has 14 bits.
+        let passing = (ONE - self.predictor.errors()).unsigned_abs() >> (PLACES - 16);
+        let data_us = (without_errors_us << 16).checked_div(passing);
+        let crossed = self.crossed;
+        self.crossed -= crossed / FADING;
         Need {
-            data: Duration::from_micros(data_us.unwrap_or_default()),
-            round_trip: Duration::from_micros(self.round_trip_us.into()),
+            data_us: data_us.unwrap_or_default(),
+            round_trip_us: self.round_trip_us,
+            crossed,
         }
     }
 }
 
-/// The interval for peers with these needs, in units of 1.25 ms; `None`: keep `current`.
-pub(crate) fn interval(needs: impl Iterator<Item = Need>, current: u16) -> Option<u16> {
-    let none = (0, 0, 0);
-    let (data, trip, peers) = needs.fold(none, |(data, trip, peers), need| {
-        let longest = need.round_trip.as_micros().max(trip);
-        (data + need.data.as_micros(), longest, peers + 1)
-    });
+/// The interval for peers with these needs, in units of 1.25 ms; `None`: keep the present one.
+pub(crate) fn interval(needs: impl Iterator<Item = Need>, present: Present) -> Option<u16> {
+    let (mut data, mut round, mut busiest, mut peers) = (0, 0, 0, 0);
+    for need in needs {
+        data += need.data_us;
+        round = (need.data_us + need.round_trip_us).max(round);
+        busiest = need.crossed.max(busiest);
+        peers += 1;
+    }
     let shortest = SHORTEST.max(EACH * peers);
-    let sum = data + trip;
-    let target = (sum * 5 / 4).div_ceil(UNIT_US);
-    // Not `clamp`, which links a panic.
-    let target = u16::try_from(target)
-        .unwrap_or(u16::MAX)
-        .max(shortest)
-        .min(LONGEST.max(shortest));
-    let now = u64::from(current) * UNIT_US;
-    let is_off = sum * 10 < now * 8 || sum * 10 > now * 9;
-    (is_off && target != current).then_some(target)
+    let longest = u32::from(present.plain).min(LONGEST).max(shortest);
+    let round = round.max(data);
+    // As many as a round takes at the longest interval.
+    let intervals = quotient(round, longest * UNIT_US).max(1);
+    // A fifth of the last one is left over: of a single one, the slack of a quarter.
+    let target = quotient(round * 5, (intervals * 5 - 1) * UNIT_US);
+    let mut target = target.max(shortest).min(longest);
+    // One that is hardly shorter holds fewer packets, and saves hardly any time.
+    if intervals > 1 && target * 8 > longest * 7 {
+        target = longest;
+    }
+    let now = u32::from(present.interval);
+    let (target, is_off) = match present.has_room(busiest, target, peers) {
+        true => (target, target < now || target * 8 > now * 9),
+        false => (longest, longest != now),
+    };
+    is_off.then_some(target as u16)
+}
+
+/// A quotient, rounded up.
+fn quotient(of: u32, by: u32) -> u32 {
+    (of + by - 1).checked_div(by).unwrap_or_default()
+}
+
+impl Present {
+    /// Whether an interval, in units of 1.25 ms, has room to spare in each of `peers` parts for a
+    /// peer whose link `crossed` bytes crossed in the elapsed time.
+    fn has_room(&self, crossed: u32, interval: u32, peers: u32) -> bool {
+        let interval_us = interval * UNIT_US;
+        let part = interval_us.checked_div(peers).unwrap_or_default();
+        let packets = part
+            .saturating_sub(PAUSE_US)
+            .checked_div(pair_us(self.is_2m));
+        let packets = packets.unwrap_or_default();
+        let used = if self.is_lossy { USED_LOSSY } else { USED };
+        let room = u64::from(packets * PDU_LEN * used / 32) * self.elapsed.as_micros();
+        u64::from(crossed) * u64::from(interval_us) < room
+    }
 }
 
 /// The buffer of a peer's BLE stack, bytes (§VI.A).
 const BUFFER_LEN: u16 = 1280;
 
-/// Bytes of a full packet, and what it takes with the empty one that answers it and both spaces,
-/// µs.
-const PDU_LEN: u64 = 251;
-const PAIR_1M_US: u64 = 2468;
-const PAIR_2M_US: u64 = 1392;
+/// Bytes of a full packet.
+const PDU_LEN: u32 = 251;
+
+/// How long a full packet takes with the empty one that answers it and both spaces, µs.
+const fn pair_us(is_2m: bool) -> u32 {
+    if is_2m { 1392 } else { 2468 }
+}
 
 /// A unit of an interval, µs; the shortest interval there is, 7.5 ms; and the longest that serves a
 /// flow, half a second.
-const UNIT_US: u64 = 1_250;
-const SHORTEST: u16 = 6;
-const LONGEST: u16 = 400;
+const UNIT_US: u32 = 1_250;
+const SHORTEST: u32 = 6;
+const LONGEST: u32 = 400;
 
 /// The least part of an interval that each of several peers has, 3.75 ms (in units of 1.25 ms): a
 /// full packet with its answer, and the pause that a controller needs between two connections. With
 /// less no full packet would ever find room.
-const EACH: u16 = 3;
+const EACH: u32 = 3;
+
+/// The longest round trip that is measured, µs: data are remembered for no longer.
+const ROUND_TRIP_MAX_US: u64 = 2_500_000;
+
+/// The pause that a controller needs between two connections, µs.
+const PAUSE_US: u32 = 300;
+
+/// Parts of 32 of an interval's packets beyond which a link counts as full: usually, and where
+/// losses end events early. A peer with the paper's buffer takes 26 at the interval of its own.
+const USED: u32 = 27;
+const USED_LOSSY: u32 = 16;
+
+/// What crossed fades by this part of it with each decision, and so does the time.
+pub(crate) const FADING: u32 = 32;
 
 /// Signal strength before the controller's first report, dBm.
 const RSSI_FIRST: i8 = -60;

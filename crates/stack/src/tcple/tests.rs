@@ -221,26 +221,121 @@ fn what_is_held_or_noted_for_too_long_is_dropped() {
     );
 }
 
+/// A link at 1 Mb/s that loses nothing, whose interval is 50 ms without TCPlE, a second after the
+/// last decision.
+const USUAL: Present = Present {
+    interval: 40,
+    plain: 40,
+    is_lossy: false,
+    is_2m: false,
+    elapsed: Duration::from_secs(1),
+};
+
+const fn need(data_us: u32, round_trip_us: u32) -> Need {
+    Need {
+        data_us,
+        round_trip_us,
+        crossed: 0,
+    }
+}
+
+fn interval_of(needs: &[Need], present: Present) -> Option<u16> {
+    interval(needs.iter().copied(), present)
+}
+
 #[test]
 fn the_interval_is_what_a_round_takes_and_a_quarter_more() {
-    let need = |data, trip| Need {
-        data: Duration::from_micros(data),
-        round_trip: Duration::from_micros(trip),
-    };
-    let of = |needs: &[Need], current| interval(needs.iter().copied(), current);
+    let at = |needs: &[Need], interval| interval_of(needs, Present { interval, ..USUAL });
     // Five packets at 1 Mb/s take 12.5 ms: 15.6, and the next step.
-    assert_eq!(of(&[need(12_500, 0)], 40), Some(13));
-    assert_eq!(of(&[need(12_500, 40_000)], 40), Some(53));
+    assert_eq!(at(&[need(12_500, 0)], 40), Some(13));
+    assert_eq!(at(&[need(12_500, 15_000)], 40), Some(28));
     // Within 0.8 and 0.9 of the present one nothing changes, nor where rounding leads back to it.
-    assert_eq!(of(&[need(42_500, 0)], 40), None);
-    assert_eq!(of(&[need(12_500, 0)], 13), None);
-    assert_eq!(of(&[need(0, 0)], 6), None, "there is no shorter one");
-    assert_eq!(of(&[need(100, 0)], 40), Some(6));
-    assert_eq!(of(&[need(10_000_000, 0)], 40), Some(400));
-    // Several peers are served in one interval.
-    assert_eq!(of(&[need(4_000, 1_000), need(4_000, 3_000)], 40), Some(11));
+    assert_eq!(at(&[need(42_500, 0)], 40), None);
+    assert_eq!(at(&[need(30_000, 0)], 28), None);
+    assert_eq!(at(&[need(30_000, 0)], 26), Some(30));
+    assert_eq!(at(&[need(12_500, 0)], 13), None);
+    assert_eq!(at(&[need(0, 0)], 6), None, "there is no shorter one");
+    assert_eq!(at(&[need(100, 0)], 40), Some(6));
+    // The data of several peers are in one interval, and the longest of their rounds.
+    assert_eq!(at(&[need(9_000, 1_000), need(9_000, 3_000)], 40), Some(18));
+    assert_eq!(at(&[need(4_000, 1_000), need(4_000, 9_000)], 40), Some(13));
     // Each has room for a packet, however little there is to send.
-    assert_eq!(of(&[need(100, 0); 4], 40), Some(12));
+    assert_eq!(at(&[need(100, 0); 4], 40), Some(12));
+}
+
+/// A lost packet ends its event, and a window that is used up waits for the next one: an interval
+/// beyond the one without TCPlE carries less.
+#[test]
+fn no_interval_is_longer_than_without_tcple() {
+    let of = |round_trip, plain| {
+        let present = Present {
+            interval: 100,
+            plain,
+            ..USUAL
+        };
+        interval_of(&[need(12_500, round_trip)], present)
+    };
+    // Rounds of 52.5 and 112.5 ms end 0.2 intervals before the end of the second and the third.
+    assert_eq!(of(40_000, 40), Some(24));
+    assert_eq!(of(100_000, 40), Some(33));
+    // An interval that is hardly shorter saves no time.
+    assert_eq!(of(120_000, 40), Some(40));
+    assert_eq!(of(2_500_000, 40), Some(40));
+    // Losses have made it shorter.
+    assert_eq!(of(40_000, 8), Some(8));
+}
+
+/// Downloads count as uploads do: what a round of uploads takes says nothing about them.
+#[test]
+fn a_link_that_is_full_in_either_direction_has_the_interval_without_tcple() {
+    let of = |crossed, peers: usize, present| {
+        let busy = Need {
+            crossed,
+            ..need(0, 0)
+        };
+        let needs = [&[busy][..], &[need(0, 0); 2][..peers - 1]].concat();
+        interval_of(&needs, present)
+    };
+    let short = Present {
+        interval: 6,
+        ..USUAL
+    };
+    // Two packets fit into 7.5 ms: 66,933 bytes a second.
+    assert_eq!(of(55_000, 1, short), None);
+    assert_eq!(of(58_000, 1, short), Some(40));
+    assert_eq!(of(58_000, 1, USUAL), None, "it stays there");
+    assert_eq!(of(55_000, 1, USUAL), Some(6), "there is less to carry");
+    // One of three peers fills its own part: one packet in 11.25 ms.
+    let third = Present {
+        interval: 9,
+        ..USUAL
+    };
+    assert_eq!(of(18_000, 3, third), None);
+    assert_eq!(of(19_500, 3, third), Some(40));
+    // Where losses end events early, half of the packets fill it.
+    let lossy = Present {
+        is_lossy: true,
+        plain: 8,
+        ..short
+    };
+    assert_eq!(of(30_000, 1, lossy), None);
+    assert_eq!(of(35_000, 1, lossy), Some(8));
+    // At 2 Mb/s five packets fit.
+    let fast = Present {
+        is_2m: true,
+        ..short
+    };
+    assert_eq!(of(130_000, 1, fast), None);
+    assert_eq!(of(150_000, 1, fast), Some(40));
+}
+
+#[test]
+fn what_crosses_counts_in_both_directions_and_fades() {
+    let mut pace = Pace::NEW;
+    pace.on_crossing(2_000);
+    pace.on_crossing(1_200);
+    assert_eq!(pace.need(false).crossed, 3_200);
+    assert_eq!(pace.need(false).crossed, 3_100);
 }
 
 #[test]
@@ -249,25 +344,28 @@ fn a_round_counts_twice_up_to_the_buffer_and_more_where_errors_are_expected() {
     pace.on_data(200);
     pace.on_ack(Duration::from_millis(8));
     let need = pace.need(false);
-    assert_eq!(need.data.as_micros(), 400 * 2468 / 251);
-    assert_eq!(need.round_trip, Duration::from_millis(8));
-    assert!(pace.need(true).data < need.data, "2 Mb/s");
+    assert_eq!(need.data_us, 400 * 2468 / 251);
+    assert_eq!(need.round_trip_us, 8_000);
+    assert!(pace.need(true).data_us < need.data_us, "2 Mb/s");
     pace.on_data(5_000);
     pace.on_ack(Duration::from_millis(8));
-    let full = pace.need(false).data;
-    assert_eq!(full.as_micros(), 1280 * 2468 / 251);
+    let full = pace.need(false).data_us;
+    assert_eq!(full, 1280 * 2468 / 251);
     // A link on which every second packet is lost.
     pace.on_rssi(-90);
     for _ in 0..40 {
         pace.on_event(5, 5);
     }
-    let bad = pace.need(false).data.as_micros();
+    let bad = pace.need(false).data_us;
     assert!(
-        (bad as f64 / full.as_micros() as f64 - 2.0).abs() < 0.1,
+        (f64::from(bad) / f64::from(full) - 2.0).abs() < 0.1,
         "{bad}"
     );
     for _ in 0..60 {
         pace.on_event(10, 0);
     }
-    assert_eq!(pace.need(false).data, full, "it is good again");
+    assert_eq!(pace.need(false).data_us, full, "it is good again");
+    // However long an ACK takes, the sums stay in range.
+    pace.on_ack(Duration::from_secs(10_000));
+    assert!(pace.need(false).round_trip_us <= 2_500_000);
 }

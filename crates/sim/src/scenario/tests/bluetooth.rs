@@ -157,6 +157,27 @@ fn tcple_sets_the_interval_and_outlives_a_restart() {
     assert!((0.1..0.9).contains(&delivered), "{delivered}");
 }
 
+/// A full link carries with TCPlE what it carries without, whichever way its data go.
+#[test]
+fn tcple_costs_a_full_link_nothing() {
+    for (flow, loss) in [("to = 1\nfrom = \"host\"", 0.0), ("from = 1", 0.15)] {
+        let goodput = |tcple: bool| {
+            let text = format!("{STAR}frame_loss = {loss}\ntcple = {tcple}\n[[flow]]\n{flow}\n");
+            let text = text.replace(
+                "duration_s = 10\nwarmup_s = 2",
+                "duration_s = 30\nwarmup_s = 10",
+            );
+            let text = format!("{text}[stack]\nwindow_segments = 8\n");
+            let [run] = &results(&plan(&text).unwrap())[..] else {
+                panic!("one point, one seed")
+            };
+            run.flows[0].goodput_kbps
+        };
+        let (with, without) = (goodput(true), goodput(false));
+        assert!(with > 0.92 * without, "{flow}: {with} of {without}");
+    }
+}
+
 #[test]
 fn clocks_signals_and_motes_without_tcple_are_keys() {
     let text = format!(
