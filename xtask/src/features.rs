@@ -34,8 +34,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     })
 }
 
-/// What the tests of a mote without `plain-rpl`, and of a MAC without `rotation`, print, unless all of
-/// them hold: those of the workspace have every feature on.
+/// What the tests of a mote without `plain-rpl`, and of a MAC without `rotation`, print, unless all
+/// of them hold: those of the workspace have every feature on.
 fn run_with_less(workspace: &Workspace) -> Result<Option<String>> {
     let keyed = format!("security,sleepy,{NODES_WITHOUT_PLAIN_RPL}");
     let runs: [(&str, &[&str]); 3] = [

@@ -90,8 +90,8 @@ pub(crate) fn build_with_small_tcp(workspace: &Workspace) -> Result<Vec<String>>
     build_router(workspace, TCP_COST, ["tcp-small", "tcp-small,trap-panics"])
 }
 
-/// Builds the minimal node with the smallest TCP that peers may connect to, in place of the one with
-/// all of it; gives the lines that can panic.
+/// Builds the minimal node with the smallest TCP that peers may connect to, in place of the one
+/// with all of it; gives the lines that can panic.
 pub(crate) fn build_small_node(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, ECHO_NODE, ["listen", "listen,trap-panics"])
 }

@@ -98,8 +98,8 @@ struct Sizes {
     /// Static RAM that it adds, with two places for prefetched segments of one connection.
     #[serde(default)]
     tcple_ram_bytes: Option<u32>,
-    /// Code and constants that link security with one key for good adds to a router without TCP, AES
-    /// and SHA-256 included. None in a snapshot of before.
+    /// Code and constants that link security with one key for good adds to a router without TCP,
+    /// AES and SHA-256 included. None in a snapshot of before.
     #[serde(default)]
     security_text_bytes: Option<u32>,
     /// Static RAM that it adds, with sixteen neighbours.

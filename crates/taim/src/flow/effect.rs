@@ -27,8 +27,8 @@ pub(crate) struct SegmentEffect {
     pub(crate) full: u8,
     /// Whether it brings new bytes and is not full, so that its sender has no more for now.
     pub(crate) is_short: bool,
-    /// Whether it comes long behind an acknowledgment, and behind the end of a message: the mote had
-    /// nothing more to send.
+    /// Whether it comes long behind an acknowledgment, and behind the end of a message: the mote
+    /// had nothing more to send.
     pub(crate) ran_dry: bool,
     /// How long after an acknowledgment went into the mesh these new bytes of the mote came, which
     /// are the first since then; none where they are sent again.

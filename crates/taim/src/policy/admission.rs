@@ -18,10 +18,11 @@
 //! answers, which take far longer than those of the quickest flow, or than the mesh took when the
 //! flow was opened, and needs no place inside: it is let in as soon as no flow that waits was
 //! served less. Nor does a flow need one whose mote has sent the end of a message, or runs out of
-//! data again and again. A packet waits for at most a minute. While the number of flows inside is below one
-//! and a half times the window, it also waits no longer than its sender's timeout, estimated from
-//! the round trips so far. A sender that sends again at fixed times, whatever the round trips, is
-//! recognised by them, and its packets wait no longer than it does. Source: Motet's own.
+//! data again and again. A packet waits for at most a minute. While the number of flows inside is
+//! below one and a half times the window, it also waits no longer than its sender's timeout,
+//! estimated from the round trips so far. A sender that sends again at fixed times, whatever the
+//! round trips, is recognised by them, and its packets wait no longer than it does. Source: Motet's
+//! own.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -653,8 +654,8 @@ mod tests {
         gate.on_segment(FlowId::at(0), flow, &segment, &news, at);
     }
 
-    /// A mote with less than a segment left waits until all is acknowledged. The acknowledgment that
-    /// it lacked was held behind the one let in, until its flow's turn had passed in vain.
+    /// A mote with less than a segment left waits until all is acknowledged. The acknowledgment
+    /// that it lacked was held behind the one let in, until its flow's turn had passed in vain.
     #[test]
     fn a_flow_that_does_not_answer_gets_the_next_acknowledgment_before_the_others() {
         let ms = Duration::from_millis;
