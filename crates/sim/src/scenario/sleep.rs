@@ -50,8 +50,8 @@ pub(super) fn apply(
             let radio = parent.map(|parent| parent.profile.capabilities);
             if radio.is_some_and(|radio| !radio.says_pending()) {
                 return Err(ScenarioError::new(format!(
-                    "stack.sleep is \"{}\", but must be \"off\" where the parent's radio cannot say \
-                     that something waits (telosb)",
+                    "stack.sleep, or node.sleep, is \"{}\" for node {n}, but must be \"off\" where the \
+                     parent's radio cannot say that something waits (telosb)",
                     stack.sleep
                 ))
                 .by(Rule::NoPending));

@@ -148,7 +148,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "parents",
                 Nodes,
                 Some("[]"),
-                "The parent of node 1, of node 2, …; empty: the path with the fewest expected transmissions.",
+                "The parent of node 1, of node 2, …; empty: the path with the fewest expected transmissions, with signals taken as 6 dB weaker than they are.",
             ).only_802_15_4(),
             key(
                 "joining",
