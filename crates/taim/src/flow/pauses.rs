@@ -33,12 +33,11 @@ impl Flow {
     /// Whether data that came `took` after an acknowledgment are no answer to it: the mesh took far
     /// less when the flow was opened. Of a flow whose opening was not seen nothing is known.
     pub(crate) fn is_own_time(&self, took: Duration) -> bool {
-        let most = |opening: Duration| opening.saturating_mul(2).max(ANSWER_MAX);
-        self.opening_timeout()
-            .is_some_and(|opening| took > most(opening))
+        took > ANSWER_MAX && self.is_pause(took)
     }
 
-    /// Whether data that came `took` after an acknowledgment came long behind it.
+    /// Whether data that came `took` after an acknowledgment came long behind it: after twice the
+    /// timeout of the flow's opening.
     pub(super) fn is_pause(&self, took: Duration) -> bool {
         let opening = self.opening_timeout();
         opening.is_some_and(|opening| took > opening.saturating_mul(2))

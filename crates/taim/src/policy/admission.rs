@@ -434,12 +434,12 @@ impl Gate {
         all_have.then_some(*first)
     }
 
-    /// A flow inside that has not answered for longer than usual, while another of its packets
-    /// waits: a mote with less than a segment to send may wait for that (Nagle's algorithm, RFC
-    /// 9293 §3.7.4).
+    /// A flow inside whose answer is not complete after twice its usual time, while another of its
+    /// packets waits: a mote with less than a segment to send may wait for that (Nagle's
+    /// algorithm, RFC 9293 §3.7.4).
     fn nudge(&self, now: Instant) -> Option<FlowId> {
-        let nudges = self.nudges();
-        nudges.filter(|(at, _)| *at <= now).map(|(_, id)| id).next()
+        let due = self.nudges().find(|(at, _)| *at <= now);
+        due.map(|(_, id)| id)
     }
 
     /// When those are due.

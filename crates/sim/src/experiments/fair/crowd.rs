@@ -80,7 +80,7 @@ struct Crowd {
 }
 
 impl Place {
-    /// Whether it is measured with this radio: `TelosB`'s air is asked of a floor alone.
+    /// Whether it is measured with this radio: `TelosB`'s air is asked of floors alone.
     fn has(self, radio: &str) -> bool {
         radio != RADIOS[2] || matches!(self, Floor(_) | FloorByRpl(_))
     }
